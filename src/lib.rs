@@ -1,1 +1,5 @@
+//! Drawbridge, a gateway for MCP servers.
 
+pub mod backend;
+pub mod mcp;
+pub mod telemetry;

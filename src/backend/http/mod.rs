@@ -1,0 +1,32 @@
+//! Servers reached by streamable HTTP.
+
+use super::{Call, Fault, Profile};
+use crate::mcp::Message;
+use bytes::Bytes;
+use std::sync::Arc;
+
+pub struct HttpLink;
+
+impl HttpLink {
+    pub fn next_id(&self) -> u64 {
+        unimplemented!()
+    }
+    pub fn profile(&self) -> &Arc<Profile> {
+        unimplemented!()
+    }
+    pub fn is_alive(&self) -> bool {
+        unimplemented!()
+    }
+    pub async fn call(&self, _call: Call) -> Result<Message, Fault> {
+        unimplemented!()
+    }
+    pub async fn post(&self, _message: Bytes) -> Result<(), Fault> {
+        unimplemented!()
+    }
+    pub fn cancel(&self, _id: u64, _reason: Option<&[u8]>) {
+        unimplemented!()
+    }
+    pub async fn close(&self) {
+        unimplemented!()
+    }
+}

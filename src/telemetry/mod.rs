@@ -1,0 +1,8 @@
+//! One call per thing that happens: log and metric are written together, here.
+//!
+//! Only this room names metrics. Handles are looked up once, when a part is
+//! built, so that counting on the main path is an atomic addition.
+
+mod metrics;
+
+pub use metrics::{Metrics, Outcome, ServerMetrics};
