@@ -2,4 +2,5 @@
 
 pub mod backend;
 pub mod mcp;
+pub mod session;
 pub mod telemetry;
