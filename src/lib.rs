@@ -1,6 +1,7 @@
 //! Drawbridge, a gateway for MCP servers.
 
 pub mod backend;
+pub mod config;
 pub mod mcp;
 pub mod session;
 pub mod telemetry;
