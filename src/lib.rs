@@ -1,5 +1,6 @@
 //! Drawbridge, a gateway for MCP servers.
 
+pub mod auth;
 pub mod backend;
 pub mod config;
 pub mod mcp;
