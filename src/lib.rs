@@ -2,6 +2,8 @@
 
 pub mod auth;
 pub mod backend;
+pub mod bridge;
+pub mod catalog;
 pub mod config;
 pub mod mcp;
 pub mod session;

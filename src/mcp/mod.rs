@@ -8,6 +8,7 @@ pub mod list;
 pub mod message;
 pub mod method;
 pub mod names;
+pub mod param;
 pub mod revision;
 pub mod scan;
 pub mod sse;
