@@ -6,5 +6,6 @@ pub mod bridge;
 pub mod catalog;
 pub mod config;
 pub mod mcp;
+pub mod router;
 pub mod session;
 pub mod telemetry;

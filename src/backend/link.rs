@@ -62,6 +62,11 @@ impl Call {
     pub fn method(&self) -> &str {
         self.other_method.as_deref().unwrap_or(self.method)
     }
+
+    /// Whether the call is a stream that ends only when a peer ends it: no time limit then.
+    pub fn is_endless(&self) -> bool {
+        self.method == "subscriptions/listen"
+    }
 }
 
 pub enum Link {

@@ -8,9 +8,11 @@ mod fault;
 pub mod http;
 mod link;
 mod profile;
+mod server;
 pub mod stdio;
 
 pub use era::{Eras, Plan, is_modern_error, newest_legacy};
 pub use fault::{Fault, Ran};
 pub use link::{Call, Holder, Link, Opening, Receiver};
 pub use profile::{Profile, error_text};
+pub use server::{Health, Server, Transport};

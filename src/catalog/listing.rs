@@ -45,10 +45,14 @@ pub struct Entry {
 #[derive(Debug)]
 pub struct Listing {
     pub kind: ListKind,
+    /// Place of the server in its endpoint.
+    pub place: usize,
     pub entries: Vec<Entry>,
     table: HashMap<String, usize>,
     /// The entries' JSON with commas between.
     pub body: Bytes,
+    /// Whether any tool has arguments that travel in headers.
+    pub has_params: bool,
     pub fetched: Instant,
     pub ttl: Option<Duration>,
     pub public: bool,
@@ -56,7 +60,7 @@ pub struct Listing {
 
 impl Listing {
     /// Shapes what came from the server for one endpoint. What cannot be used is left out with a warning.
-    pub fn build(kind: ListKind, shape: &Shape, fetched: Fetched) -> Self {
+    pub fn build(kind: ListKind, place: usize, shape: &Shape, fetched: Fetched) -> Self {
         let mut entries: Vec<Entry> = Vec::with_capacity(fetched.items.len());
         let mut table = HashMap::with_capacity(fetched.items.len());
         for item in fetched.items {
@@ -75,7 +79,9 @@ impl Listing {
         }
         Self {
             kind,
+            place,
             body: join(entries.iter().map(|e| &e.json)),
+            has_params: entries.iter().any(|e| !e.params.is_empty()),
             entries,
             table,
             fetched: Instant::now(),
@@ -89,7 +95,13 @@ impl Listing {
         self.table.get(exposed).map(|&place| &self.entries[place])
     }
 
-    pub fn place(&self, original: &str) -> Option<usize> {
+    /// Where the entry stands that clients know as `exposed`.
+    pub fn position(&self, exposed: &str) -> Option<usize> {
+        self.table.get(exposed).copied()
+    }
+
+    /// Where the entry stands that its server knows as `original`.
+    pub fn place_of(&self, original: &str) -> Option<usize> {
         self.entries.iter().position(|e| e.original == original)
     }
 }
@@ -233,7 +245,7 @@ pub(super) mod tests {
             ListKind::Tools,
             r#"{"tools":[{"x":1.0, "name":"a.b","z":{"name":"a.b"}},{"name":"ok"}]}"#,
         );
-        let listing = Listing::build(ListKind::Tools, &shape("db"), list);
+        let listing = Listing::build(ListKind::Tools, 0, &shape("db"), list);
         let first = &listing.entries[0];
         assert!(first.exposed.starts_with("db__a_b_"));
         assert_eq!(
@@ -255,7 +267,7 @@ pub(super) mod tests {
             ListKind::Tools,
             r#"{"tools":[{"name":"drop_all"},{"name":"run","description":"old","inputSchema":{"properties":{"db":{},"q":{}},"required":["db","q"]}}]}"#,
         );
-        let listing = Listing::build(ListKind::Tools, &shape, list);
+        let listing = Listing::build(ListKind::Tools, 0, &shape, list);
         assert_eq!(listing.entries.len(), 1);
         let tool: Value = serde_json::from_slice(&listing.entries[0].json).unwrap();
         assert_eq!(tool["name"], "db__query");
@@ -272,13 +284,13 @@ pub(super) mod tests {
         let bad = r#"{"tools":[{"name":"a","inputSchema":{"properties":{"p":{"type":"number","x-mcp-header":"P"}}}},{"name":"b"}]}"#;
         let mut list = fetched(ListKind::Tools, bad);
         assert_eq!(
-            Listing::build(ListKind::Tools, &shape("s"), list.clone())
+            Listing::build(ListKind::Tools, 0, &shape("s"), list.clone())
                 .entries
                 .len(),
             1
         );
         list.strict_params = false;
-        let listing = Listing::build(ListKind::Tools, &shape("s"), list);
+        let listing = Listing::build(ListKind::Tools, 0, &shape("s"), list);
         assert_eq!(listing.entries.len(), 2);
         assert!(!listing.body.windows(12).any(|w| w == b"x-mcp-header"));
     }

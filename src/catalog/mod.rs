@@ -13,6 +13,6 @@ mod shape;
 
 pub use cursor::Cursor;
 pub use layer::{Layer, LayerKey, Layers};
-pub use listing::{Entry, Fetched, Listing};
+pub use listing::{Entry, Fetched, Listing, join};
 pub use resources::Shared;
 pub use shape::{Naming, Shape};

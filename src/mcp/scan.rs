@@ -42,6 +42,11 @@ impl Span {
         self.start()..self.end()
     }
 
+    /// A span of the text that this one covers, as a span of the whole.
+    pub fn within(self, inner: Self) -> Self {
+        Self::new(self.start() + inner.start(), self.start() + inner.end())
+    }
+
     /// The bytes of `text` that this span covers.
     pub fn of(self, text: &[u8]) -> &[u8] {
         &text[self.range()]

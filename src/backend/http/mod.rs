@@ -30,3 +30,14 @@ impl HttpLink {
         unimplemented!()
     }
 }
+
+pub struct Origin;
+
+impl Origin {
+    pub async fn open(&self, _opening: super::Opening) -> Result<HttpLink, Fault> {
+        unimplemented!()
+    }
+    pub async fn shutdown(&self, _grace: std::time::Duration) {
+        unimplemented!()
+    }
+}

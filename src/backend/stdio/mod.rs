@@ -30,3 +30,14 @@ impl StdioLink {
         unimplemented!()
     }
 }
+
+pub struct Supervisor;
+
+impl Supervisor {
+    pub async fn open(&self, _opening: super::Opening) -> Result<StdioLink, Fault> {
+        unimplemented!()
+    }
+    pub async fn shutdown(&self, _grace: std::time::Duration) {
+        unimplemented!()
+    }
+}

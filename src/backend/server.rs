@@ -1,0 +1,148 @@
+//! One configured server: its transport, what is known of it, and how it fares.
+
+use super::{Eras, Fault, Link, Opening, Profile, http::Origin, stdio::Supervisor};
+use crate::{
+    config::Isolation,
+    mcp::{Era, ServerId},
+    telemetry::ServerMetrics,
+};
+use arc_swap::ArcSwapOption;
+use std::{sync::Arc, time::Duration};
+use tokio::sync::watch;
+
+/// How a server fares, as far as the last contact told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Health {
+    /// Never reached yet.
+    Starting,
+    Up,
+    Down,
+}
+
+pub enum Transport {
+    Stdio(Arc<Supervisor>),
+    Http(Arc<Origin>),
+    /// The configuration of this one server is incomplete; the text says what is missing.
+    Unavailable(String),
+}
+
+pub struct Server {
+    pub id: ServerId,
+    pub metrics: ServerMetrics,
+    pub isolation: Isolation,
+    /// The largest message, in bytes.
+    pub frame: usize,
+    transport: Transport,
+    eras: Arc<Eras>,
+    profiles: [ArcSwapOption<Profile>; 2],
+    health: watch::Sender<Health>,
+}
+
+impl Server {
+    pub fn new(
+        id: ServerId,
+        isolation: Isolation,
+        frame: usize,
+        transport: Transport,
+        eras: Arc<Eras>,
+        metrics: ServerMetrics,
+    ) -> Self {
+        Self {
+            id,
+            metrics,
+            isolation,
+            frame,
+            transport,
+            eras,
+            profiles: Default::default(),
+            health: watch::Sender::new(Health::Starting),
+        }
+    }
+
+    /// Opens a link and keeps what the server said of itself.
+    pub async fn open(&self, opening: Opening) -> Result<Link, Fault> {
+        let opened = match &self.transport {
+            Transport::Stdio(supervisor) => supervisor.open(opening).await.map(Link::Stdio),
+            Transport::Http(origin) => origin.open(opening).await.map(Link::Http),
+            Transport::Unavailable(reason) => Err(Fault::unreachable(reason.clone())),
+        };
+        match &opened {
+            Ok(link) => {
+                let profile = link.profile();
+                self.profiles[profile.era() as usize].store(Some(profile.clone()));
+                self.note(Health::Up);
+            }
+            Err(fault) if says_down(fault) => {
+                tracing::warn!(server = %self.id, %fault, "server cannot be opened");
+                self.note(Health::Down);
+            }
+            Err(_) => {}
+        }
+        opened
+    }
+
+    /// Notes how the last contact went.
+    pub fn note(&self, health: Health) {
+        self.metrics.up.set(i64::from(health == Health::Up));
+        self.health.send_if_modified(|now| {
+            let new = *now != health;
+            *now = health.clone();
+            new
+        });
+    }
+
+    pub fn health(&self) -> Health {
+        self.health.borrow().clone()
+    }
+
+    /// Waits, at most `limit`, until the server was reached or found down for the first time.
+    pub async fn first_contact(&self, limit: Duration) {
+        let mut health = self.health.subscribe();
+        let contact = health.wait_for(|h| *h != Health::Starting);
+        let _ = tokio::time::timeout(limit, contact).await;
+    }
+
+    /// Told whenever the health changes.
+    pub fn watch(&self) -> watch::Receiver<Health> {
+        self.health.subscribe()
+    }
+
+    /// What the server said of itself in `era`.
+    pub fn profile(&self, era: Era) -> Option<Arc<Profile>> {
+        self.profiles[era as usize].load_full()
+    }
+
+    /// What a client of `era` would be told: the profile of its own era, or else of the other.
+    pub fn profile_for(&self, era: Era) -> Option<Arc<Profile>> {
+        let other = match era {
+            Era::Legacy => Era::Modern,
+            Era::Modern => Era::Legacy,
+        };
+        self.profile(era).or_else(|| self.profile(other))
+    }
+
+    /// Whether the server is known to speak `era`.
+    pub fn speaks(&self, era: Era) -> Option<bool> {
+        self.eras.speaks(era)
+    }
+
+    pub fn is_stdio(&self) -> bool {
+        matches!(self.transport, Transport::Stdio(_))
+    }
+
+    /// Ends everything that runs for this server, within `grace`.
+    pub async fn shutdown(&self, grace: Duration) {
+        match &self.transport {
+            Transport::Stdio(supervisor) => supervisor.shutdown(grace).await,
+            Transport::Http(origin) => origin.shutdown(grace).await,
+            Transport::Unavailable(_) => {}
+        }
+    }
+}
+
+fn says_down(fault: &Fault) -> bool {
+    !matches!(
+        fault,
+        Fault::Busy(_) | Fault::Cancelled | Fault::WrongEra(_)
+    )
+}

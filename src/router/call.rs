@@ -1,0 +1,336 @@
+//! A client's request: answered here, or sent to where its target is.
+
+use super::{
+    client::Client,
+    core::Router,
+    exchange::{Errand, check_params},
+    standing::{ClientSession, level_rank},
+    target::Route,
+};
+use crate::{
+    mcp::{
+        Era, Kind, ListKind, Message, Method, RpcError, Target,
+        code::{self, result_message},
+        edit::with_id,
+    },
+    session::Outbox,
+};
+use bytes::Bytes;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+/// Counts a call of a session while it runs.
+struct Counted<'a>(&'a AtomicUsize);
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Router {
+    /// Answers one request; the answer carries the client's id. Whatever belongs to the call before that goes to `outbox`.
+    pub async fn request(
+        self: &Arc<Self>,
+        client: &Client,
+        message: &Message,
+        outbox: &Arc<Outbox>,
+    ) -> Bytes {
+        let id = message.id().unwrap_or(b"null");
+        let _counted = match client {
+            Client::Legacy(session) => {
+                let calls = &session.state.calls;
+                let counted = Counted(calls);
+                if calls.fetch_add(1, Ordering::Relaxed) >= self.settings.calls_per_session {
+                    let text = "this session has too many calls running at a time";
+                    return RpcError::new(code::OVER_LIMIT, text).message(Some(id));
+                }
+                Some(counted)
+            }
+            Client::Modern(_) => None,
+        };
+        match self.dispatch(client, message, outbox).await {
+            Ok(answer) => answer,
+            Err(error) => error.message(Some(id)),
+        }
+    }
+
+    async fn dispatch(
+        self: &Arc<Self>,
+        client: &Client,
+        message: &Message,
+        outbox: &Arc<Outbox>,
+    ) -> Result<Bytes, RpcError> {
+        let row = message.row();
+        let id = message.id().unwrap_or(b"null");
+        let endpoint = &self.endpoints[client.endpoint()];
+        if row.era.is_some_and(|era| era != client.era())
+            || row.sender == crate::mcp::Sender::Server
+        {
+            return Err(not_found(message));
+        }
+        let route = match (row.target, client) {
+            (Target::Gateway, Client::Legacy(session)) => {
+                return self.answer_legacy(session, message).await;
+            }
+            (Target::Gateway, Client::Modern(caller)) => {
+                return Ok(self.discover(caller, id).await);
+            }
+            (Target::Task, _) => self.route_task(client, message)?,
+            _ if endpoint.through => self.route_through(client, message),
+            (Target::All, _) => match row.method {
+                Method::List(kind) => return self.list(client, message, kind).await,
+                _ => return Ok(self.list_tasks(client, id).await),
+            },
+            _ => self.route(client, message).await?,
+        };
+        if let Client::Modern(caller) = client {
+            check_params(&caller.params, message, &route.params)?;
+        }
+        if let (Method::Subscribe | Method::Unsubscribe, Client::Legacy(session)) =
+            (row.method, client)
+        {
+            return Ok(self
+                .subscribe(session, client, message, &route, outbox)
+                .await);
+        }
+        let errand = Errand {
+            client,
+            message,
+            route: &route,
+            outbox,
+        };
+        let answer = self.exchange(errand).await;
+        match row.method {
+            Method::List(kind) if endpoint.through => {
+                Ok(self.last_known(client, message, kind, answer))
+            }
+            _ => Ok(answer),
+        }
+    }
+
+    /// On an endpoint that is one server as it is. Only a tool's header annotations are looked up, where someone has to make or check the headers.
+    fn route_through(&self, client: &Client, message: &Message) -> Route {
+        let mut route = Route::default();
+        if message.method() != Method::CallTool {
+            return route;
+        }
+        let place = &self.endpoints[client.endpoint()].places[0];
+        let Some(listing) = place.base(Era::Modern).known(ListKind::Tools) else {
+            return route;
+        };
+        if !listing.has_params {
+            return route;
+        }
+        let name = message.inner().name.and_then(|s| message.text(s));
+        let entry = name.and_then(|n| listing.entries.iter().find(|e| e.original == *n));
+        if let Some(entry) = entry {
+            route.params = entry.params.clone();
+        }
+        route
+    }
+
+    /// What the front answers for a session by itself.
+    async fn answer_legacy(
+        self: &Arc<Self>,
+        session: &Arc<ClientSession>,
+        message: &Message,
+    ) -> Result<Bytes, RpcError> {
+        let id = message.id().unwrap_or(b"null");
+        match message.method() {
+            Method::Ping => Ok(result_message(id, b"{}")),
+            Method::Shutdown => {
+                self.end(&session.id);
+                Ok(result_message(id, b"{}"))
+            }
+            Method::SetLevel => self.set_level(session, message).await,
+            Method::Initialize => Err(RpcError::new(
+                code::INVALID_REQUEST,
+                "this session is initialized already; open a new one without Mcp-Session-Id",
+            )),
+            _ => Err(not_found(message)),
+        }
+    }
+
+    /// Remembered for the session, told to every backend that has levels, now or when it opens.
+    async fn set_level(
+        self: &Arc<Self>,
+        session: &Arc<ClientSession>,
+        message: &Message,
+    ) -> Result<Bytes, RpcError> {
+        let name = message.inner().level.and_then(|s| message.text(s));
+        let rank = name.as_deref().and_then(level_rank).ok_or_else(|| {
+            RpcError::new(
+                code::INVALID_PARAMS,
+                "`level` is not one of the levels of RFC 5424",
+            )
+        })?;
+        let endpoint = &self.endpoints[session.caller.endpoint];
+        let profiles = endpoint
+            .places
+            .iter()
+            .map(|p| p.server.profile_for(Era::Legacy));
+        let none = profiles
+            .clone()
+            .all(|p| p.is_some_and(|p| !p.has("logging") && p.era() == Era::Legacy));
+        if none && !endpoint.places.is_empty() {
+            return Err(not_found(message));
+        }
+        session.state.set_level(rank);
+        let open = session
+            .state
+            .slots()
+            .filter_map(|s| Some((s.clone(), s.ready()?)));
+        let tell = open.map(|(slot, open)| async move {
+            slot.set_level(&open, super::standing::LEVELS[rank]).await;
+        });
+        futures_util::future::join_all(tell).await;
+        Ok(result_message(message.id().unwrap_or(b"null"), b"{}"))
+    }
+
+    /// Subscriptions are counted where sessions share a backend: only the last one that leaves unsubscribes.
+    async fn subscribe(
+        self: &Arc<Self>,
+        session: &Arc<ClientSession>,
+        client: &Client,
+        message: &Message,
+        route: &Route,
+        outbox: &Arc<Outbox>,
+    ) -> Bytes {
+        let id = message.id().unwrap_or(b"null");
+        let seen = message.inner().uri.and_then(|s| message.text(s));
+        let uri = route
+            .name
+            .clone()
+            .or(seen.map(|t| t.into_owned()))
+            .unwrap_or_default();
+        let slot = self.slot(client, route.place);
+        if slot.server.profile(Era::Legacy).is_none() && slot.server.profile(Era::Modern).is_some()
+        {
+            let text = "resource subscriptions of this server are not carried to this client yet";
+            return RpcError::new(code::NOT_CARRIED, text).message(Some(id));
+        }
+        if message.method() == Method::Unsubscribe {
+            let was = session.state.unsubscribe(route.place, &uri);
+            if was && self.subscribers.leave(&slot, &uri) {
+                return result_message(id, b"{}");
+            }
+        }
+        let errand = Errand {
+            client,
+            message,
+            route,
+            outbox,
+        };
+        let answer = self.exchange(errand).await;
+        let good = Message::parse(answer.clone(), crate::mcp::scan::MAX_DEPTH)
+            .is_ok_and(|m| m.kind() == Kind::Result);
+        if good
+            && message.method() == Method::Subscribe
+            && session.state.subscribe(route.place, &uri)
+        {
+            self.subscribers.join(&slot, &uri);
+        }
+        answer
+    }
+
+    /// A list of a server that cannot be reached is answered from what was last known.
+    fn last_known(
+        &self,
+        client: &Client,
+        message: &Message,
+        kind: ListKind,
+        answer: Bytes,
+    ) -> Bytes {
+        let Ok(parsed) = Message::parse(answer.clone(), crate::mcp::scan::MAX_DEPTH) else {
+            return answer;
+        };
+        let ours = matches!(
+            parsed.error_code(),
+            Some(code::UNREACHABLE | code::TIMED_OUT)
+        );
+        if !ours || message.inner().cursor.is_some() {
+            return answer;
+        }
+        let place = &self.endpoints[client.endpoint()].places[0];
+        let Some(listing) = place.base(client.era()).known(kind) else {
+            return answer;
+        };
+        let missing = [place.server.id.as_str()];
+        let id = message.id().unwrap_or(b"null");
+        super::lists::page(client.era(), id, kind, &listing.body, None, &missing, 0)
+    }
+
+    /// A client's notification.
+    pub async fn notification(self: &Arc<Self>, session: &Arc<ClientSession>, message: &Message) {
+        match message.method() {
+            Method::Initialized => session.state.initialized.store(true, Ordering::Relaxed),
+            Method::Exit => {
+                self.end(&session.id);
+            }
+            Method::Cancelled => self.cancel(session, message),
+            Method::Progress => self.progress_of_answer(session, message),
+            _ if message.row().sender == crate::mcp::Sender::Server => {}
+            _ => {
+                for slot in session.state.slots() {
+                    let Some(open) = slot.ready() else { continue };
+                    let text = crate::mcp::edit::on_one_line(message.bytes().clone());
+                    if let Err(fault) = open.link.notify(text).await {
+                        tracing::debug!(server = %slot.server.id, %fault, "a notification could not be sent");
+                    }
+                }
+            }
+        }
+    }
+
+    /// To the one server that runs the call, under that server's id; an unknown id is ignored.
+    fn cancel(&self, session: &Arc<ClientSession>, message: &Message) {
+        let Some(span) = message.inner().request_id else {
+            return;
+        };
+        let id = super::exchange::canonical_id(message.raw(span));
+        if session.state.cancel_waiting(&id) {
+            return;
+        }
+        let payload = message.payload().unwrap_or_default();
+        let reason = crate::mcp::list::member(payload, "reason", crate::mcp::scan::MAX_DEPTH);
+        let reason = reason.map(|s| s.of(payload));
+        for slot in session.state.slots() {
+            let Some(open) = slot.ready() else { continue };
+            if let Some(own) = open.inlet.running(&id).pop() {
+                open.link.cancel(own, reason);
+                return;
+            }
+        }
+    }
+
+    /// Progress of a client on a server's request.
+    fn progress_of_answer(&self, session: &Arc<ClientSession>, message: &Message) {
+        let Some(span) = message.inner().progress_token else {
+            return;
+        };
+        let own = crate::mcp::message::own_number(message.raw(span));
+        let Some((inlet, token)) = own.and_then(|id| session.state.asks.token(id)) else {
+            return;
+        };
+        let mut edit = crate::mcp::Edit::new();
+        edit.replace(span, token);
+        inlet.notify(edit.apply(message.bytes()));
+    }
+
+    /// A client's answer to a server's request; each question takes one.
+    pub fn response(self: &Arc<Self>, session: &Arc<ClientSession>, message: &Message) {
+        let ask = message.own_id().and_then(|id| session.state.asks.take(id));
+        match ask {
+            Some(ask) => ask.inlet.respond(with_id(message, &ask.original)),
+            None => tracing::debug!("a client answered a request that nobody waits for"),
+        }
+    }
+}
+
+fn not_found(message: &Message) -> RpcError {
+    let name = message.method_name();
+    RpcError::new(code::METHOD_NOT_FOUND, format!("Method not found: {name}"))
+}

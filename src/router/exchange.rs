@@ -1,0 +1,356 @@
+//! Sending one request to one server and bringing its answer back under the client's id.
+
+use super::{
+    client::Client,
+    core::Router,
+    inlet::{Flight, Wants},
+    slot::{Open, Slot},
+    target::Route,
+};
+use crate::{
+    backend::{Call, Fault},
+    bridge::{self, Hop, ResultHints},
+    config::Isolation,
+    mcp::{
+        Edit, Era, Kind, ListKind, Message, Method, RpcError, code, edit::on_one_line, param::Param,
+    },
+    session::Outbox,
+    telemetry::Outcome,
+};
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue};
+use serde_json::Value;
+use std::{sync::Arc, time::Instant};
+
+/// What lists of legacy servers may be kept for, where they announce changes; without announcements nothing may.
+const LEGACY_TTL_MS: u64 = 60_000;
+
+/// What one exchange needs to know.
+pub(super) struct Errand<'a> {
+    pub client: &'a Client,
+    pub message: &'a Message,
+    pub route: &'a Route,
+    pub outbox: &'a Arc<Outbox>,
+}
+
+impl Router {
+    /// The whole answer for the client.
+    pub(super) async fn exchange(self: &Arc<Self>, errand: Errand<'_>) -> Bytes {
+        let slot = self.slot(errand.client, errand.route.place);
+        let id = errand.message.id().unwrap_or(b"null");
+        let started = Instant::now();
+        let metrics = &slot.server.metrics;
+        let answered = self.send(&slot, &errand).await;
+        let (answer, outcome) = match answered {
+            Ok((answer, open)) => {
+                let outcome = match answer.kind() {
+                    Kind::Error => Outcome::ServerError,
+                    _ => Outcome::Ok,
+                };
+                match self.bring_back(&slot, &open, &errand, &answer, id) {
+                    Ok(bytes) => (bytes, outcome),
+                    Err(error) => (error.message(Some(id)), Outcome::Fault),
+                }
+            }
+            Err(Fault::Cancelled) => {
+                let error = Fault::Cancelled.answer(slot.server.id.as_str());
+                (error.message(Some(id)), Outcome::Cancelled)
+            }
+            Err(fault) => {
+                tracing::warn!(server = %slot.server.id, %fault, "a call failed");
+                let error = fault.answer(slot.server.id.as_str());
+                (error.message(Some(id)), Outcome::Fault)
+            }
+        };
+        metrics.call(outcome, started.elapsed());
+        answer
+    }
+
+    /// Sends the request; a link that turns out to be lost is opened anew once, if the call provably did not run.
+    async fn send(
+        self: &Arc<Self>,
+        slot: &Arc<Slot>,
+        errand: &Errand<'_>,
+    ) -> Result<(Message, Arc<Open>), Fault> {
+        let mut again = true;
+        loop {
+            let open = self.open_for(slot, errand).await?;
+            let call = prepare(&open, slot, errand);
+            let flight = flight(errand);
+            if let Wants::From(rank) = flight.wants {
+                slot.lower_level(&open, rank).await;
+            }
+            let answered = {
+                let _in_flight = open.inlet.fly(call.id, flight);
+                open.link.call(call).await
+            };
+            if slot.server.isolation == Isolation::Request && slot.server.is_stdio() {
+                let ended = open.clone();
+                self.spawn(async move { ended.link.close().await });
+            }
+            match answered {
+                Ok(answer) => return Ok((answer, open)),
+                Err(fault) => {
+                    let lost = fault == Fault::SessionLost || !open.link.is_alive();
+                    if lost {
+                        slot.forget(&open);
+                    }
+                    if !lost || !again || fault.may_have_run() {
+                        return Err(fault);
+                    }
+                    again = false;
+                }
+            }
+        }
+    }
+
+    /// The link for one call. A legacy client can cancel while it is being opened.
+    async fn open_for(
+        self: &Arc<Self>,
+        slot: &Arc<Slot>,
+        errand: &Errand<'_>,
+    ) -> Result<Arc<Open>, Fault> {
+        if slot.server.isolation == Isolation::Request && slot.server.is_stdio() {
+            return slot.fresh().await;
+        }
+        if let Some(open) = slot.ready() {
+            return Ok(open);
+        }
+        let Client::Legacy(session) = errand.client else {
+            return slot.open().await;
+        };
+        let id = canonical_id(errand.message.id().unwrap_or_default());
+        let cancelled = session.state.wait(&id);
+        let opened = tokio::select! {
+            opened = slot.open() => opened,
+            () = cancelled.cancelled() => Err(Fault::Cancelled),
+        };
+        session.state.waited(&id);
+        opened
+    }
+
+    /// The server's answer as the client gets it.
+    fn bring_back(
+        &self,
+        slot: &Slot,
+        open: &Open,
+        errand: &Errand<'_>,
+        answer: &Message,
+        id: &[u8],
+    ) -> Result<Bytes, RpcError> {
+        let mut edit = Edit::new();
+        if let Some(span) = answer.id_span() {
+            edit.replace(span, Bytes::copy_from_slice(id));
+        } else if answer.bytes().first() == Some(&b'{') {
+            // An error without a usable id: it is the only thing it can be for.
+            let payload = answer.payload().unwrap_or(b"{}");
+            let mut whole = b"{\"jsonrpc\":\"2.0\",\"id\":".to_vec();
+            whole.extend_from_slice(id);
+            whole.extend_from_slice(b",\"error\":");
+            whole.extend_from_slice(payload);
+            whole.push(b'}');
+            return Ok(whole.into());
+        }
+        let profile = open.link.profile();
+        let method = errand.message.method();
+        match (errand.client.era(), profile.era()) {
+            (Era::Modern, Era::Legacy) => {
+                let listed =
+                    |kind: ListKind| profile.has(&format!("{}.listChanged", kind.capability()));
+                let ttl_ms = match method {
+                    Method::List(kind) if listed(kind) => Some(LEGACY_TTL_MS),
+                    Method::List(_) | Method::ReadResource => Some(0),
+                    _ => None,
+                };
+                let hints = ResultHints {
+                    ttl_ms,
+                    server_info: profile.server_info.as_deref(),
+                };
+                bridge::from_legacy(answer, hints, &mut edit)?;
+            }
+            (Era::Legacy, Era::Modern) => bridge::from_modern(answer, method, &mut edit)?,
+            _ if method == Method::Listen => {
+                if let Some(span) = answer.inner().meta_subscription {
+                    edit.replace(span, Bytes::copy_from_slice(id));
+                }
+            }
+            _ => {}
+        }
+        let bytes = edit.apply(answer.bytes());
+        Ok(self.expose_in_result(slot, errand, bytes))
+    }
+}
+
+/// The message as the server gets it.
+fn prepare(open: &Arc<Open>, slot: &Slot, errand: &Errand<'_>) -> Call {
+    let Errand {
+        client,
+        message,
+        route,
+        ..
+    } = errand;
+    let id = open.link.next_id();
+    let own = Bytes::from(id.to_string());
+    let inner = message.inner();
+    let mut edit = Edit::new();
+    if let Some(span) = message.id_span() {
+        edit.replace(span, own.clone());
+    }
+    for (span, with) in &route.changes {
+        edit.replace(*span, with.clone());
+    }
+    if let (Some(fixed), Some(params)) = (&route.fixed, message.payload_span()) {
+        fix(message, params, fixed, &mut edit);
+    }
+    let profile = open.link.profile();
+    match (client.era(), profile.era()) {
+        (Era::Modern, Era::Legacy) => {
+            let token = inner.progress_token.map(|_| &own[..]);
+            bridge::to_legacy(message, token, &mut edit);
+        }
+        (from, to) => {
+            if let Some(span) = inner
+                .progress_token
+                .filter(|_| message.kind() == Kind::Request)
+            {
+                edit.replace(span, own);
+            }
+            if let (Era::Legacy, Era::Modern, Client::Legacy(session)) = (from, to, client) {
+                let hop = Hop {
+                    revision: profile.revision,
+                    client_info: &slot.face.client_info,
+                    capabilities: b"{}",
+                    log_level: session.state.level_name(),
+                };
+                bridge::to_modern(message, &hop, &mut edit);
+            }
+        }
+    }
+    let row = message.row();
+    let other = row.method == Method::Other;
+    Call {
+        id,
+        message: on_one_line(edit.apply(message.bytes())),
+        method: row.name,
+        other_method: other.then(|| message.method_name().into_owned()),
+        name: match profile.era() {
+            Era::Modern => route.name.clone().or_else(|| target_name(message)),
+            Era::Legacy => None,
+        },
+        params: match profile.era() {
+            Era::Modern => param_headers(client, message, &route.params),
+            Era::Legacy => Vec::new(),
+        },
+    }
+}
+
+/// What `Mcp-Name` mirrors, for messages that pass unchanged.
+fn target_name(message: &Message) -> Option<String> {
+    let inner = message.inner();
+    let span = match message.method() {
+        Method::CallTool | Method::GetPrompt => inner.name,
+        Method::ReadResource => inner.uri,
+        _ => inner.task_id,
+    };
+    span.and_then(|s| message.text(s)).map(|t| t.into_owned())
+}
+
+/// `Mcp-Param-*`: a modern client sent its own; for a legacy one they are made from the schema.
+fn param_headers(
+    client: &Client,
+    message: &Message,
+    params: &[Param],
+) -> Vec<(HeaderName, HeaderValue)> {
+    match client {
+        Client::Modern(caller) => caller.params.clone(),
+        Client::Legacy(_) if params.is_empty() => Vec::new(),
+        Client::Legacy(_) => {
+            let arguments = message.inner().arguments.map(|s| message.raw(s));
+            let Some(arguments) = arguments.and_then(|a| serde_json::from_slice::<Value>(a).ok())
+            else {
+                return Vec::new();
+            };
+            let header = |p: &Param| {
+                let value = p.value(&arguments)?;
+                let name = HeaderName::try_from(&p.header).ok()?;
+                Some((name, HeaderValue::try_from(value).ok()?))
+            };
+            params.iter().filter_map(header).collect()
+        }
+    }
+}
+
+/// Puts the operator's fixed parameters over the client's arguments.
+fn fix(
+    message: &Message,
+    params: crate::mcp::Span,
+    fixed: &serde_json::Map<String, Value>,
+    edit: &mut Edit,
+) {
+    let span = message.inner().arguments;
+    let given = span.and_then(|s| serde_json::from_slice(message.raw(s)).ok());
+    let mut arguments = match given {
+        Some(Value::Object(map)) => map,
+        _ => serde_json::Map::new(),
+    };
+    arguments.extend(fixed.clone());
+    let text = Value::Object(arguments).to_string();
+    match span {
+        Some(span) => edit.replace(span, text),
+        None => edit.add_member(message.bytes(), params, "arguments", text.as_bytes()),
+    };
+}
+
+fn flight(errand: &Errand<'_>) -> Flight {
+    let message = errand.message;
+    let token = message.inner().progress_token.map(|s| message.slice(s));
+    Flight {
+        outbox: errand.outbox.clone(),
+        id: Bytes::from(canonical_id(message.id().unwrap_or_default())),
+        token,
+        wants: match errand.client {
+            Client::Legacy(_) => Wants::Session,
+            Client::Modern(caller) => caller.log_level.map_or(Wants::Nothing, Wants::From),
+        },
+    }
+}
+
+/// An id in one spelling, so that a client may cancel it in another.
+pub(super) fn canonical_id(token: &[u8]) -> Vec<u8> {
+    if memchr::memchr(b'\\', token).is_none() {
+        return token.to_vec();
+    }
+    match crate::mcp::message::string(token) {
+        Some(text) => crate::mcp::message::quote(&text).into_bytes(),
+        None => token.to_vec(),
+    }
+}
+
+/// Whether a modern client's `Mcp-Param-*` headers say what its arguments say.
+pub(super) fn check_params(
+    headers: &[(HeaderName, HeaderValue)],
+    message: &Message,
+    params: &[Param],
+) -> Result<(), RpcError> {
+    if params.is_empty() {
+        return Ok(());
+    }
+    let raw = message.inner().arguments.map(|s| message.raw(s));
+    let arguments: Value = raw
+        .and_then(|a| serde_json::from_slice(a).ok())
+        .unwrap_or_default();
+    for param in params {
+        let said = headers
+            .iter()
+            .find(|(name, _)| name.as_str() == param.header);
+        let said = said.map(|(_, value)| value.to_str().unwrap_or("\u{fffd}"));
+        if !param.agrees(&arguments, said) {
+            let text = format!(
+                "Header mismatch: {} does not match the argument",
+                param.header
+            );
+            return Err(RpcError::new(code::HEADER_MISMATCH, text));
+        }
+    }
+    Ok(())
+}
