@@ -15,7 +15,8 @@ const EVENTS: &str = "calendar://events/2024";
 const PASSPORT: &str = "calendar://passport";
 
 /// One white pixel, which is all that the scanner saw.
-const SCAN: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mP4DwABAQEAHLCMmQAAAABJRU5ErkJggg==";
+const SCAN: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mP4DwABAQEAHLCMmQAAAABJRU5ErkJggg==";
 
 /// Events that one client may create; the oldest goes first.
 const MAX_EVENTS: usize = 100;
@@ -181,7 +182,9 @@ async fn workspaces(call: &Call) -> Result<Value, Fault> {
         .iter()
         .map(|root| {
             let uri = root["uri"].as_str().unwrap_or_default();
-            root["name"].as_str().map_or_else(|| uri.to_owned(), |name| format!("{name}: {uri}"))
+            root["name"]
+                .as_str()
+                .map_or_else(|| uri.to_owned(), |name| format!("{name}: {uri}"))
         })
         .collect();
     Ok(shape::text(if lines.is_empty() {

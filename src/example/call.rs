@@ -95,11 +95,9 @@ impl Call {
     /// Fails unless the client can be asked with this capability: `sampling`, `elicitation` (forms) or `roots`.
     pub fn require(&self, capability: &str) -> Result<(), Fault> {
         let declared = &self.capabilities[capability];
-        let forms_missing = capability == "elicitation"
-            && !declared["url"].is_null()
-            && declared["form"].is_null();
-        let too_old =
-            capability == "elicitation" && self.revision < Revision::V2025_06_18;
+        let forms_missing =
+            capability == "elicitation" && !declared["url"].is_null() && declared["form"].is_null();
+        let too_old = capability == "elicitation" && self.revision < Revision::V2025_06_18;
         if declared.is_object() && !forms_missing && !too_old {
             return Ok(());
         }
@@ -146,7 +144,10 @@ impl Call {
     pub fn tools_changed(&self) {
         match &self.way {
             Way::Legacy(session) => {
-                session.notify(notification("notifications/tools/list_changed", Value::Null));
+                session.notify(notification(
+                    "notifications/tools/list_changed",
+                    Value::Null,
+                ));
             }
             Way::Modern { .. } => self.world.tools_changed(),
         }

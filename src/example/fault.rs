@@ -112,9 +112,13 @@ pub fn result_message(id: &Value, result: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "result": result })
 }
 
-/// The response message that carries `fault` for the request `id`.
+/// The response message that carries `fault` for the request `id`; null where the id could not be read.
 pub fn error_message(id: &Value, fault: &Fault) -> Value {
-    json!({ "jsonrpc": "2.0", "id": id, "error": fault.to_error() })
+    let mut message = json!({ "jsonrpc": "2.0", "error": fault.to_error() });
+    if !id.is_null() {
+        message["id"] = id.clone();
+    }
+    message
 }
 
 /// The notification `method`; parameters that are null are left out.

@@ -5,7 +5,13 @@ use serde_json::{Value, json};
 /// How many flights there are between two cities.
 const FLIGHTS: u64 = 47;
 
-const AIRLINES: [&str; 5] = ["Drawbridge Air", "Moat Express", "Portcullis", "Rampart", "Bailey"];
+const AIRLINES: [&str; 5] = [
+    "Drawbridge Air",
+    "Moat Express",
+    "Portcullis",
+    "Rampart",
+    "Bailey",
+];
 
 /// A city with an airport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,8 +45,12 @@ impl Place {
     pub fn find(text: &str) -> Option<Self> {
         let wanted = text.trim().to_lowercase();
         Self::ALL.into_iter().find(|place| {
-            [place.city.to_lowercase(), place.code.to_lowercase(), place.label().to_lowercase()]
-                .contains(&wanted)
+            [
+                place.city.to_lowercase(),
+                place.code.to_lowercase(),
+                place.label().to_lowercase(),
+            ]
+            .contains(&wanted)
         })
     }
 
@@ -100,8 +110,10 @@ mod tests {
     #[test]
     fn there_are_47_different_flights() {
         let flights = between(Place::ALL[0], Place::ALL[1]);
-        let numbers: std::collections::BTreeSet<_> =
-            flights.iter().map(|flight| flight["number"].as_str()).collect();
+        let numbers: std::collections::BTreeSet<_> = flights
+            .iter()
+            .map(|flight| flight["number"].as_str())
+            .collect();
         assert_eq!(numbers.len(), 47);
     }
 }

@@ -34,7 +34,12 @@ pub fn check_version(headers: &HeaderMap, message: &Value) -> Result<(), Fault> 
 }
 
 /// Checks `Mcp-Method`, `Mcp-Name` and `Mcp-Param-*` against the request's method and parameters.
-pub fn check(world: &World, headers: &HeaderMap, method: &str, params: &Value) -> Result<(), Fault> {
+pub fn check(
+    world: &World,
+    headers: &HeaderMap,
+    method: &str,
+    params: &Value,
+) -> Result<(), Fault> {
     agree(headers, "Mcp-Method", &Value::from(method))?;
     match method {
         "tools/call" => {
@@ -81,12 +86,16 @@ fn agree(headers: &HeaderMap, name: &str, value: &Value) -> Result<(), Fault> {
     if same {
         Ok(())
     } else {
-        Err(mismatch(format!("{name} is '{header}', the body says {value}")))
+        Err(mismatch(format!(
+            "{name} is '{header}', the body says {value}"
+        )))
     }
 }
 
 fn decode(raw: &[u8]) -> Option<String> {
-    let text = std::str::from_utf8(raw).ok().filter(|text| text.is_ascii())?;
+    let text = std::str::from_utf8(raw)
+        .ok()
+        .filter(|text| text.is_ascii())?;
     let encoded = text
         .strip_prefix("=?base64?")
         .and_then(|rest| rest.strip_suffix("?="));

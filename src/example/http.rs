@@ -93,7 +93,7 @@ async fn guard(State(address): State<SocketAddr>, request: Request, next: Next) 
     next.run(request).await
 }
 
-/// A fault as a JSON body. One that belongs to no request has a null id.
+/// A fault as a JSON body. `id` is null where it belongs to no request.
 pub fn refuse(status: StatusCode, id: &Value, fault: &Fault) -> Response {
     sse::json(status, &error_message(id, fault))
 }
@@ -165,7 +165,9 @@ async fn take(world: Arc<World>, headers: &HeaderMap, message: Value) -> Respons
         if spoken.legacy() {
             return http_legacy::post(world, headers, message).await;
         }
-        let requested = message["params"]["protocolVersion"].as_str().unwrap_or_default();
+        let requested = message["params"]["protocolVersion"]
+            .as_str()
+            .unwrap_or_default();
         return refuse(StatusCode::BAD_REQUEST, id, &unsupported(&world, requested));
     }
     let named = version.and_then(Revision::named);

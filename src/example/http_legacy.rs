@@ -22,7 +22,7 @@ use super::legacy::{self, Kind};
 use super::revision::Revision;
 use super::session::Session;
 use super::sse::{self, Wanted};
-use super::world::World;
+use super::world::{Outlet, World};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 
@@ -33,30 +33,39 @@ fn new_session() -> Option<Arc<Session>> {
     Some(Session::new(URL_SAFE_NO_PAD.encode(bytes), level))
 }
 
-fn bad_request(id: &Value, message: &str) -> Response {
-    refuse(StatusCode::BAD_REQUEST, id, &Fault::rpc(INVALID_REQUEST, message))
+/// Why a request is turned away before its session sees it.
+type Refusal = (StatusCode, Fault);
+
+fn bad_request(message: impl Into<String>) -> Refusal {
+    (
+        StatusCode::BAD_REQUEST,
+        Fault::rpc(INVALID_REQUEST, message),
+    )
+}
+
+fn no_session() -> Refusal {
+    (
+        StatusCode::NOT_FOUND,
+        Fault::rpc(INVALID_REQUEST, "No such session"),
+    )
 }
 
 fn busy() -> Response {
     StatusCode::SERVICE_UNAVAILABLE.into_response()
 }
 
-/// The session that the headers name, or the answer to a request that names none of ours.
-fn find(world: &World, headers: &HeaderMap, id: &Value) -> Result<Arc<Session>, Response> {
-    let Some(name) = headers.get(SESSION) else {
-        return Err(bad_request(id, "Mcp-Session-Id is missing"));
-    };
+/// The session that the headers name.
+fn find(world: &World, headers: &HeaderMap) -> Result<Arc<Session>, Refusal> {
+    let name = headers
+        .get(SESSION)
+        .ok_or_else(|| bad_request("Mcp-Session-Id is missing"))?;
     let session = name.to_str().ok().and_then(|name| world.session(name));
-    let session = session.ok_or_else(|| {
-        let fault = Fault::rpc(INVALID_REQUEST, "No such session");
-        refuse(StatusCode::NOT_FOUND, id, &fault)
-    })?;
+    let session = session.ok_or_else(no_session)?;
     let settled = session.client().map(|client| client.revision.as_str());
     match (headers::text(headers, headers::VERSION), settled) {
-        (Some(header), Some(settled)) if header != settled => {
-            let reason = format!("This session speaks {settled}, MCP-Protocol-Version says {header}");
-            Err(bad_request(id, &reason))
-        }
+        (Some(header), Some(settled)) if header != settled => Err(bad_request(format!(
+            "This session speaks {settled}, MCP-Protocol-Version says {header}"
+        ))),
         _ => Ok(session),
     }
 }
@@ -66,9 +75,9 @@ pub async fn post(world: Arc<World>, headers: &HeaderMap, message: Value) -> Res
     if message["method"] == "initialize" && !headers.contains_key(SESSION) {
         return initialize(&world, message).await;
     }
-    let session = match find(&world, headers, &message["id"]) {
+    let session = match find(&world, headers) {
         Ok(session) => session,
-        Err(response) => return response,
+        Err((status, fault)) => return refuse(status, &message["id"], &fault),
     };
     let (messages, batch) = match message {
         Value::Array(messages) => (messages, true),
@@ -76,7 +85,8 @@ pub async fn post(world: Arc<World>, headers: &HeaderMap, message: Value) -> Res
     };
     let revision = session.client().map(|client| client.revision);
     if batch && (revision != Some(Revision::V2025_03_26) || messages.is_empty()) {
-        return bad_request(&Value::Null, "No batch is allowed here");
+        let (status, fault) = bad_request("No batch is allowed here");
+        return refuse(status, &Value::Null, &fault);
     }
     let mut answers = 0;
     for message in &messages {
@@ -100,7 +110,9 @@ pub async fn post(world: Arc<World>, headers: &HeaderMap, message: Value) -> Res
 }
 
 async fn initialize(world: &Arc<World>, message: Value) -> Response {
-    let Some(session) = new_session() else { return busy() };
+    let Some(session) = new_session() else {
+        return busy();
+    };
     if let Err(fault) = legacy::kind(&message) {
         return refuse(StatusCode::BAD_REQUEST, &message["id"], &fault);
     }
@@ -129,9 +141,9 @@ pub fn open_stream(world: &World, headers: &HeaderMap) -> Response {
     if !accepts(headers, "text/event-stream") {
         return StatusCode::NOT_ACCEPTABLE.into_response();
     }
-    let session = match find(world, headers, &Value::Null) {
+    let session = match find(world, headers) {
         Ok(session) => session,
-        Err(response) => return response,
+        Err((status, fault)) => return refuse(status, &Value::Null, &fault),
     };
     let (out, received) = mpsc::unbounded_channel();
     session.attach(out);
@@ -141,12 +153,12 @@ pub fn open_stream(world: &World, headers: &HeaderMap) -> Response {
 
 /// A DELETE: the end of the session.
 pub fn end(world: &World, headers: &HeaderMap) -> Response {
-    match find(world, headers, &Value::Null) {
+    match find(world, headers) {
         Ok(session) => {
             world.dismiss(session.id());
             StatusCode::NO_CONTENT.into_response()
         }
-        Err(response) => response,
+        Err((status, fault)) => refuse(status, &Value::Null, &fault),
     }
 }
 
@@ -164,7 +176,9 @@ impl Drop for Ending {
 
 /// A GET of 2024-11-05: opens a session and says where to send messages.
 pub async fn open_sse(State(world): State<Arc<World>>) -> Response {
-    let Some(session) = new_session() else { return busy() };
+    let Some(session) = new_session() else {
+        return busy();
+    };
     let id = session.id().to_owned();
     let (out, received) = mpsc::unbounded_channel();
     session.attach(out);
@@ -177,21 +191,23 @@ pub async fn open_sse(State(world): State<Arc<World>>) -> Response {
 
 /// A POST of 2024-11-05: the answer goes out on the session's stream.
 pub fn post_sse(world: &Arc<World>, query: Option<&str>, message: Value) -> Response {
-    let id = url::form_urlencoded::parse(query.unwrap_or_default().as_bytes())
-        .find_map(|(name, value)| (name == "sessionId").then_some(value));
-    let Some(id) = id else {
-        return bad_request(&message["id"], "sessionId is missing");
-    };
-    let stream = world.session(&id).and_then(|session| {
-        let out = session.stream()?;
-        Some((session, out))
-    });
-    let Some((session, out)) = stream else {
-        let fault = Fault::rpc(INVALID_REQUEST, "No such session");
-        return refuse(StatusCode::NOT_FOUND, &message["id"], &fault);
-    };
-    if let Some(work) = legacy::receive(world, &session, message, &out) {
-        tokio::spawn(work);
+    match find_sse(world, query) {
+        Ok((session, out)) => {
+            if let Some(work) = legacy::receive(world, &session, message, &out) {
+                tokio::spawn(work);
+            }
+            (StatusCode::ACCEPTED, "Accepted").into_response()
+        }
+        Err((status, fault)) => refuse(status, &message["id"], &fault),
     }
-    (StatusCode::ACCEPTED, "Accepted").into_response()
+}
+
+/// The session that the query names, and its stream.
+fn find_sse(world: &World, query: Option<&str>) -> Result<(Arc<Session>, Outlet), Refusal> {
+    let id = url::form_urlencoded::parse(query.unwrap_or_default().as_bytes())
+        .find_map(|(name, value)| (name == "sessionId").then_some(value))
+        .ok_or_else(|| bad_request("sessionId is missing"))?;
+    let session = world.session(&id).ok_or_else(no_session)?;
+    let out = session.stream().ok_or_else(no_session)?;
+    Ok((session, out))
 }

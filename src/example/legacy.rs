@@ -9,9 +9,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::call::{Call, Way, rank};
-use super::fault::{
-    Fault, INVALID_REQUEST, UNSUPPORTED_VERSION, error_message, result_message,
-};
+use super::fault::{Fault, INVALID_REQUEST, UNSUPPORTED_VERSION, error_message, result_message};
 use super::methods;
 use super::revision::Revision;
 use super::server::{capabilities, implementation};
@@ -121,7 +119,10 @@ async fn answer(
         if method == "server/discover" {
             return Err(Fault::method(method));
         }
-        return Err(Fault::rpc(INVALID_REQUEST, "The first request must be `initialize`"));
+        return Err(Fault::rpc(
+            INVALID_REQUEST,
+            "The first request must be `initialize`",
+        ));
     };
     let offers = world.server.offers();
     match method {
@@ -164,14 +165,19 @@ fn initialize(world: &World, session: &Session, params: &Value) -> Result<Value,
     let wanted = methods::string(params, "protocolVersion")?;
     let revision = settle_on(world, wanted)?;
     if !params["capabilities"].is_object() || !params["clientInfo"].is_object() {
-        return Err(Fault::params("`capabilities` and `clientInfo` must be given, as objects"));
+        return Err(Fault::params(
+            "`capabilities` and `clientInfo` must be given, as objects",
+        ));
     }
     let settled = session.settle(Client {
         revision,
         capabilities: params["capabilities"].clone(),
     });
     if !settled {
-        return Err(Fault::rpc(INVALID_REQUEST, "This session is initialized already"));
+        return Err(Fault::rpc(
+            INVALID_REQUEST,
+            "This session is initialized already",
+        ));
     }
     let server = &*world.server;
     Ok(json!({

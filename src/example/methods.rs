@@ -161,21 +161,34 @@ fn completion_place(call: &Call) -> Result<String, Fault> {
     let (place, argument_known) = match reference["type"].as_str() {
         Some("ref/prompt") => {
             let name = string(reference, "name")?;
-            let prompt = server.prompts().into_iter().find(|prompt| prompt["name"] == name);
+            let prompt = server
+                .prompts()
+                .into_iter()
+                .find(|prompt| prompt["name"] == name);
             let argument = &call.params["argument"]["name"];
             let known = prompt.is_some_and(|prompt| {
                 let arguments = prompt["arguments"].as_array();
-                arguments.into_iter().flatten().any(|known| known["name"] == *argument)
+                arguments
+                    .into_iter()
+                    .flatten()
+                    .any(|known| known["name"] == *argument)
             });
             (name, known)
         }
         Some("ref/resource") => {
             let uri = string(reference, "uri")?;
-            let listed = server.templates().iter().any(|known| known["uriTemplate"] == uri);
+            let listed = server
+                .templates()
+                .iter()
+                .any(|known| known["uriTemplate"] == uri);
             let argument = call.params["argument"]["name"].as_str().unwrap_or_default();
             (uri, listed && uri.contains(&format!("{{{argument}}}")))
         }
-        _ => return Err(Fault::params("`ref` must be a `ref/prompt` or a `ref/resource`")),
+        _ => {
+            return Err(Fault::params(
+                "`ref` must be a `ref/prompt` or a `ref/resource`",
+            ));
+        }
     };
     if !argument_known {
         return Err(Fault::params(format!("Nothing to complete in {place}")));

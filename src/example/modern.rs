@@ -51,7 +51,9 @@ pub fn check(world: &World, mut message: Value) -> Result<Request, Fault> {
         .filter(|revision| revision.is_modern() && world.spoken.includes(*revision))
         .ok_or_else(|| unsupported(world, name))?;
     if !meta[CAPABILITIES].is_object() {
-        return Err(Fault::params(format!("`_meta` must carry `{CAPABILITIES}`")));
+        return Err(Fault::params(format!(
+            "`_meta` must carry `{CAPABILITIES}`"
+        )));
     }
     let level = match &meta[LOG_LEVEL] {
         Value::Null => None,
@@ -101,7 +103,9 @@ async fn answer(world: &Arc<World>, request: Request, out: &Outlet) -> Result<Va
             (call(world, request, answers, out).await?, fresh)
         }
     };
-    Ok(shape::modern_result(result, &method, server, revision, fresh))
+    Ok(shape::modern_result(
+        result, &method, server, revision, fresh,
+    ))
 }
 
 fn discover(world: &World, revision: Revision) -> Value {
@@ -146,7 +150,11 @@ fn answers(params: &Value) -> Result<(Map<String, Value>, bool), Fault> {
     let mut answers = match (&params["requestState"], &params["inputResponses"]) {
         (Value::Null, Value::Null) => return Ok((Map::new(), true)),
         (Value::String(state), _) => seal::open(state, params)?,
-        _ => return Err(Fault::params("`requestState` must come back as it was sent")),
+        _ => {
+            return Err(Fault::params(
+                "`requestState` must come back as it was sent",
+            ));
+        }
     };
     match &params["inputResponses"] {
         Value::Null => {}
@@ -164,7 +172,10 @@ async fn listen(world: &Arc<World>, request: &Request, out: &Outlet) -> Result<V
     }
     let server = &*world.server;
     let offers = server.offers();
-    let uris = wanted["resourceSubscriptions"].as_array().into_iter().flatten();
+    let uris = wanted["resourceSubscriptions"]
+        .as_array()
+        .into_iter()
+        .flatten();
     let seat = world.listen(Listener {
         id: request.id.clone(),
         tools: offers.tools_change && wanted["toolsListChanged"] == true,

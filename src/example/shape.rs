@@ -17,8 +17,15 @@ pub fn entry(mut item: Value, revision: Revision) -> Value {
     if revision < Revision::V2025_06_18 {
         fields.remove("title");
         fields.remove("outputSchema");
-        for argument in fields.get_mut("arguments").and_then(Value::as_array_mut).into_iter().flatten() {
-            argument.as_object_mut().map(|fields| fields.remove("title"));
+        for argument in fields
+            .get_mut("arguments")
+            .and_then(Value::as_array_mut)
+            .into_iter()
+            .flatten()
+        {
+            argument
+                .as_object_mut()
+                .map(|fields| fields.remove("title"));
         }
     }
     if revision < Revision::V2025_03_26 && fields.contains_key("inputSchema") {
@@ -119,7 +126,10 @@ mod tests {
     fn a_resource_keeps_its_annotations() {
         let resource = json!({ "uri": "a:b", "title": "A", "annotations": { "priority": 1 } });
         let oldest = entry(resource, Revision::V2024_11_05);
-        assert_eq!(oldest, json!({ "uri": "a:b", "annotations": { "priority": 1 } }));
+        assert_eq!(
+            oldest,
+            json!({ "uri": "a:b", "annotations": { "priority": 1 } })
+        );
     }
 
     #[test]

@@ -13,9 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::call::rank;
-use super::fault::{
-    Fault, INVALID_REQUEST, PARSE_ERROR, UNSUPPORTED_VERSION, error_message,
-};
+use super::fault::{Fault, INVALID_REQUEST, PARSE_ERROR, UNSUPPORTED_VERSION, error_message};
 use super::legacy::{self, Kind, Work};
 use super::modern;
 use super::revision::Revision;
@@ -104,7 +102,10 @@ fn write() -> (Outlet, oneshot::Receiver<()>) {
     thread::spawn(move || {
         let mut stdout = io::stdout().lock();
         while let Some(message) = receiver.blocking_recv() {
-            if writeln!(stdout, "{message}").and_then(|()| stdout.flush()).is_err() {
+            if writeln!(stdout, "{message}")
+                .and_then(|()| stdout.flush())
+                .is_err()
+            {
                 break;
             }
         }
@@ -127,16 +128,8 @@ impl Stdio {
     }
 
     fn refuse(&self, id: &Value, fault: &Fault) {
-        let mut message = error_message(id, fault);
-        if self.era == Era::Modern && id.is_null() {
-            message.as_object_mut().map(|fields| fields.remove("id"));
-        }
-        self.send(message);
-    }
-
-    fn send(&self, message: Value) {
         // Without a writer the loop in `run` is about to end.
-        let _ = self.out.send(message);
+        let _ = self.out.send(error_message(id, fault));
     }
 
     fn message(&mut self, message: Value) {
@@ -199,7 +192,9 @@ impl Stdio {
     /// Why `initialize` is refused, with what this process still speaks.
     fn too_late(&self, message: &Value) -> Fault {
         let revisions = self.world.spoken.revisions();
-        let modern = revisions.into_iter().filter(|revision| revision.is_modern());
+        let modern = revisions
+            .into_iter()
+            .filter(|revision| revision.is_modern());
         let supported: Vec<_> = modern.map(Revision::as_str).collect();
         Fault::with_data(
             UNSUPPORTED_VERSION,
@@ -225,7 +220,12 @@ impl Stdio {
         }
         let (gathering, mut gathered) = mpsc::unbounded_channel::<Value>();
         for message in messages {
-            self.start(legacy::receive(&self.world, &self.session, message, &gathering));
+            self.start(legacy::receive(
+                &self.world,
+                &self.session,
+                message,
+                &gathering,
+            ));
         }
         drop(gathering);
         let out = self.out.clone();

@@ -3,8 +3,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::call::Call;
 use super::calendar::Diary;
+use super::call::Call;
 use super::fault::Fault;
 use super::flights::{self, Place};
 use super::server::{Offers, Reply, Server};
@@ -109,9 +109,7 @@ impl Server for Travel {
     }
 
     fn prompts(&self) -> Vec<Value> {
-        let argument = |name: &str, title: &str, description: &str, required: bool| {
-            json!({ "name": name, "title": title, "description": description, "required": required })
-        };
+        let argument = |name: &str, title: &str, description: &str, required: bool| json!({ "name": name, "title": title, "description": description, "required": required });
         vec![json!({
             "name": "plan-vacation",
             "title": "Plan a vacation",
@@ -131,7 +129,9 @@ impl Server for Travel {
         for (name, value) in arguments {
             text.push_str(&format!("\n{name}: {}", value.as_str().unwrap_or_default()));
         }
-        text.push_str("\nCheck the weather, find a flight and a hotel, and put the trip into my calendar.");
+        text.push_str(
+            "\nCheck the weather, find a flight and a hotel, and put the trip into my calendar.",
+        );
         let earlier = json!({
             "uri": HISTORY, "mimeType": "application/json", "text": history().to_string(),
         });
@@ -213,7 +213,10 @@ fn place(arguments: &Value, name: &str) -> Result<Place, Fault> {
 }
 
 fn search(arguments: &Value) -> Result<Value, Fault> {
-    let (origin, destination) = (place(arguments, "origin")?, place(arguments, "destination")?);
+    let (origin, destination) = (
+        place(arguments, "origin")?,
+        place(arguments, "destination")?,
+    );
     let mut found = flights::between(origin, destination);
     found.sort_by_key(|flight| flight["price"].as_u64());
     let lines: Vec<String> = found.iter().take(5).map(flights::line).collect();
@@ -236,7 +239,10 @@ fn search(arguments: &Value) -> Result<Value, Fault> {
 }
 
 async fn best(call: &Call, arguments: &Value) -> Result<Value, Fault> {
-    let (origin, destination) = (place(arguments, "origin")?, place(arguments, "destination")?);
+    let (origin, destination) = (
+        place(arguments, "origin")?,
+        place(arguments, "destination")?,
+    );
     call.require("sampling")?;
     let found = flights::between(origin, destination);
     let lines: Vec<String> = found.iter().map(flights::line).collect();
@@ -261,7 +267,10 @@ async fn best(call: &Call, arguments: &Value) -> Result<Value, Fault> {
         .iter()
         .find(|flight| said.contains(flight["number"].as_str().unwrap_or_default()))
         .ok_or_else(|| Fault::tool(format!("The model named none of the flights: {said}")))?;
-    Ok(shape::text(format!("Best flight: {}\nThe model said: {said}", flights::line(chosen))))
+    Ok(shape::text(format!(
+        "Best flight: {}\nThe model said: {said}",
+        flights::line(chosen)
+    )))
 }
 
 /// The text of a model's answer, which is one block or (since 2025-11-25) a list of them.
@@ -286,7 +295,11 @@ async fn book(call: &Call, arguments: &Value) -> Result<Value, Fault> {
         call.progress(1, STEPS, "Holding a room");
     }
     let answer = call
-        .ask("booking", "elicitation/create", confirmation(city, nights, price))
+        .ask(
+            "booking",
+            "elicitation/create",
+            confirmation(city, nights, price),
+        )
         .await?;
     let Some(choices) = accepted(&answer, "confirm")? else {
         return Ok(refused(&answer));
@@ -306,7 +319,11 @@ async fn book(call: &Call, arguments: &Value) -> Result<Value, Fault> {
     }
     call.progress(3, STEPS, "Paying the deposit");
     call.progress(STEPS, STEPS, "Booked");
-    let insurance = if choices["insurance"] == true { "with" } else { "without" };
+    let insurance = if choices["insurance"] == true {
+        "with"
+    } else {
+        "without"
+    };
     let seat = choices["seat"].as_str().unwrap_or(SEATS[0]);
     let check_in = arguments["checkIn"].as_str().unwrap_or_default();
     Ok(shape::text(format!(
@@ -350,14 +367,18 @@ fn accepted<'a>(answer: &'a Value, yes: &str) -> Result<Option<&'a Value>, Fault
         Some("accept") => {
             let content = &answer["content"];
             let allowed = |field: &str, known: &[&str]| {
-                content[field].as_str().map_or(content[field].is_null(), |it| known.contains(&it))
+                content[field]
+                    .as_str()
+                    .map_or(content[field].is_null(), |it| known.contains(&it))
             };
             if !content[yes].is_boolean() || !allowed("seat", &SEATS) || !allowed("room", &ROOMS) {
                 return Err(Fault::tool("The form was not filled in as it asks"));
             }
             Ok((content[yes] == true).then_some(content))
         }
-        _ => Err(Fault::tool("The client's answer is neither accept, decline nor cancel")),
+        _ => Err(Fault::tool(
+            "The client's answer is neither accept, decline nor cancel",
+        )),
     }
 }
 
@@ -381,6 +402,8 @@ fn history() -> Value {
 
 fn activities(city: Place, category: &str) -> Option<Value> {
     let known = CATEGORIES.contains(&category);
-    let names: Vec<String> = (1..=3).map(|n| format!("{} {category} walk {n}", city.city)).collect();
+    let names: Vec<String> = (1..=3)
+        .map(|n| format!("{} {category} walk {n}", city.city))
+        .collect();
     known.then(|| json!({ "city": city.city, "category": category, "activities": names }))
 }

@@ -18,7 +18,9 @@ fn unescape(segment: &str) -> Option<String> {
             bytes.push(*first);
         }
     }
-    String::from_utf8(bytes).ok().filter(|text| !text.is_empty())
+    String::from_utf8(bytes)
+        .ok()
+        .filter(|text| !text.is_empty())
 }
 
 /// `segment` as it stands in a URI.

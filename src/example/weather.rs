@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::call::Call;
 use super::calendar::Diary;
+use super::call::Call;
 use super::fault::Fault;
 use super::server::{Offers, Reply, Server};
 use super::world::locked;
@@ -133,7 +133,10 @@ impl Server for Weather {
 
 impl Weather {
     fn forecast(&self, subject: (String, String)) -> Value {
-        let changed = locked(&self.changes).get(&subject).copied().unwrap_or_default();
+        let changed = locked(&self.changes)
+            .get(&subject)
+            .copied()
+            .unwrap_or_default();
         let days: usize = subject.1.bytes().map(usize::from).sum();
         json!({
             "city": subject.0,
@@ -164,7 +167,11 @@ impl Weather {
         let mut visit = Visit::begin(&self.waits);
         for done in 1..=steps {
             tokio::time::sleep(step).await;
-            call.progress(done.into(), steps.into(), &format!("Step {done} of {steps}"));
+            call.progress(
+                done.into(),
+                steps.into(),
+                &format!("Step {done} of {steps}"),
+            );
         }
         visit.finished = true;
         Ok(shape::text(format!("Waited {seconds} s in {steps} steps")))
@@ -225,7 +232,12 @@ fn check(call: &Call, arguments: &Value) -> Result<Value, Fault> {
     }
     let imperial = arguments["units"] == "imperial";
     let (temperature, wind, units, degrees) = if imperial {
-        (celsius * 9.0 / 5.0 + 32.0, (wind * 0.621_371).round(), "imperial", "°F")
+        (
+            celsius * 9.0 / 5.0 + 32.0,
+            (wind * 0.621_371).round(),
+            "imperial",
+            "°F",
+        )
     } else {
         (*celsius, *wind, "metric", "°C")
     };
@@ -233,7 +245,9 @@ fn check(call: &Call, arguments: &Value) -> Result<Value, Fault> {
         "city": city, "units": units, "temperature": temperature,
         "wind": wind, "humidity": humidity, "sky": sky,
     });
-    let mut result = shape::text(format!("{city}: {temperature} {degrees}, {sky}, humidity {humidity} %"));
+    let mut result = shape::text(format!(
+        "{city}: {temperature} {degrees}, {sky}, humidity {humidity} %"
+    ));
     result["structuredContent"] = structured;
     Ok(result)
 }
