@@ -161,7 +161,7 @@ async fn take(world: Arc<World>, headers: &HeaderMap, message: Value) -> Respons
     let id = &message["id"];
     let spoken = world.spoken;
     let version = headers::text(headers, headers::VERSION);
-    if message["method"] == "initialize" {
+    if message["method"] == "initialize" && !modern::is_modern(&message) {
         if spoken.legacy() {
             return http_legacy::post(world, headers, message).await;
         }

@@ -1,0 +1,7 @@
+//! The built-in example servers, each in every revision, on stdio and over HTTP.
+
+mod eras;
+mod http;
+mod matrix;
+mod peer;
+mod process;
