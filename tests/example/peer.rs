@@ -111,11 +111,19 @@ impl Process {
         stdin.write_all(b"\n").await.unwrap();
     }
 
+    /// The next line; empty at the end of stdout.
+    pub async fn line(&mut self) -> String {
+        soon(self.lines.next_line())
+            .await
+            .unwrap()
+            .unwrap_or_default()
+    }
+
     /// The next message; null at the end of stdout.
     pub async fn receive(&mut self) -> Value {
-        match soon(self.lines.next_line()).await.unwrap() {
-            Some(line) => serde_json::from_str(&line).unwrap(),
-            None => Value::Null,
+        match self.line().await.as_str() {
+            "" => Value::Null,
+            line => serde_json::from_str(line).unwrap(),
         }
     }
 
