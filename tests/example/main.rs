@@ -2,6 +2,7 @@
 
 mod eras;
 mod http;
+mod http_modern;
 mod matrix;
 mod peer;
 mod process;
