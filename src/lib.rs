@@ -5,6 +5,7 @@ pub mod backend;
 pub mod bridge;
 pub mod catalog;
 pub mod config;
+pub mod example;
 pub mod mcp;
 pub mod router;
 pub mod session;
