@@ -3,19 +3,14 @@
 use super::{
     client::Client,
     core::Router,
-    exchange::{Errand, check_params},
+    exchange::{Answer, Errand, check_params},
     standing::{ClientSession, level_rank},
     target::Route,
 };
 use crate::{
-    mcp::{
-        Era, Kind, ListKind, Message, Method, RpcError, Target,
-        code::{self, result_message},
-        edit::with_id,
-    },
+    mcp::{Era, ListKind, Message, Method, RpcError, Target, code, edit::with_id},
     session::Outbox,
 };
-use bytes::Bytes;
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering},
@@ -37,7 +32,7 @@ impl Router {
         client: &Client,
         message: &Message,
         outbox: &Arc<Outbox>,
-    ) -> Bytes {
+    ) -> Answer {
         let id = message.id().unwrap_or(b"null");
         let _counted = match client {
             Client::Legacy(session) => {
@@ -45,7 +40,7 @@ impl Router {
                 let counted = Counted(calls);
                 if calls.fetch_add(1, Ordering::Relaxed) >= self.settings.calls_per_session {
                     let text = "this session has too many calls running at a time";
-                    return RpcError::new(code::OVER_LIMIT, text).message(Some(id));
+                    return Answer::error(&RpcError::new(code::OVER_LIMIT, text), id);
                 }
                 Some(counted)
             }
@@ -53,7 +48,7 @@ impl Router {
         };
         match self.dispatch(client, message, outbox).await {
             Ok(answer) => answer,
-            Err(error) => error.message(Some(id)),
+            Err(error) => Answer::error(&error, id),
         }
     }
 
@@ -62,7 +57,7 @@ impl Router {
         client: &Client,
         message: &Message,
         outbox: &Arc<Outbox>,
-    ) -> Result<Bytes, RpcError> {
+    ) -> Result<Answer, RpcError> {
         let row = message.row();
         let id = message.id().unwrap_or(b"null");
         let endpoint = &self.endpoints[client.endpoint()];
@@ -76,13 +71,13 @@ impl Router {
                 return self.answer_legacy(session, message).await;
             }
             (Target::Gateway, Client::Modern(caller)) => {
-                return Ok(self.discover(caller, id).await);
+                return Ok(self.discover(caller, id).await.into());
             }
             (Target::Task, _) => self.route_task(client, message)?,
             _ if endpoint.through => self.route_through(client, message),
             (Target::All, _) => match row.method {
-                Method::List(kind) => return self.list(client, message, kind).await,
-                _ => return Ok(self.list_tasks(client, id).await),
+                Method::List(kind) => return Ok(self.list(client, message, kind).await?.into()),
+                _ => return Ok(self.list_tasks(client, id).await.into()),
             },
             _ => self.route(client, message).await?,
         };
@@ -137,13 +132,13 @@ impl Router {
         self: &Arc<Self>,
         session: &Arc<ClientSession>,
         message: &Message,
-    ) -> Result<Bytes, RpcError> {
+    ) -> Result<Answer, RpcError> {
         let id = message.id().unwrap_or(b"null");
         match message.method() {
-            Method::Ping => Ok(result_message(id, b"{}")),
+            Method::Ping => Ok(Answer::result(id, b"{}")),
             Method::Shutdown => {
                 self.end(&session.id);
-                Ok(result_message(id, b"{}"))
+                Ok(Answer::result(id, b"{}"))
             }
             Method::SetLevel => self.set_level(session, message).await,
             Method::Initialize => Err(RpcError::new(
@@ -159,7 +154,7 @@ impl Router {
         self: &Arc<Self>,
         session: &Arc<ClientSession>,
         message: &Message,
-    ) -> Result<Bytes, RpcError> {
+    ) -> Result<Answer, RpcError> {
         let name = message.inner().level.and_then(|s| message.text(s));
         let rank = name.as_deref().and_then(level_rank).ok_or_else(|| {
             RpcError::new(
@@ -187,7 +182,7 @@ impl Router {
             slot.set_level(&open, super::standing::LEVELS[rank]).await;
         });
         futures_util::future::join_all(tell).await;
-        Ok(result_message(message.id().unwrap_or(b"null"), b"{}"))
+        Ok(Answer::result(message.id().unwrap_or(b"null"), b"{}"))
     }
 
     /// Subscriptions are counted where sessions share a backend: only the last one that leaves unsubscribes.
@@ -198,7 +193,7 @@ impl Router {
         message: &Message,
         route: &Route,
         outbox: &Arc<Outbox>,
-    ) -> Bytes {
+    ) -> Answer {
         let id = message.id().unwrap_or(b"null");
         let seen = message.inner().uri.and_then(|s| message.text(s));
         let uri = route
@@ -210,12 +205,12 @@ impl Router {
         if slot.server.profile(Era::Legacy).is_none() && slot.server.profile(Era::Modern).is_some()
         {
             let text = "resource subscriptions of this server are not carried to this client yet";
-            return RpcError::new(code::NOT_CARRIED, text).message(Some(id));
+            return Answer::error(&RpcError::new(code::NOT_CARRIED, text), id);
         }
         if message.method() == Method::Unsubscribe {
             let was = session.state.unsubscribe(route.place, &uri);
             if was && self.subscribers.leave(&slot, &uri) {
-                return result_message(id, b"{}");
+                return Answer::result(id, b"{}");
             }
         }
         let errand = Errand {
@@ -225,8 +220,7 @@ impl Router {
             outbox,
         };
         let answer = self.exchange(errand).await;
-        let good = Message::parse(answer.clone(), crate::mcp::scan::MAX_DEPTH)
-            .is_ok_and(|m| m.kind() == Kind::Result);
+        let good = answer.code.is_none();
         if good
             && message.method() == Method::Subscribe
             && session.state.subscribe(route.place, &uri)
@@ -242,15 +236,9 @@ impl Router {
         client: &Client,
         message: &Message,
         kind: ListKind,
-        answer: Bytes,
-    ) -> Bytes {
-        let Ok(parsed) = Message::parse(answer.clone(), crate::mcp::scan::MAX_DEPTH) else {
-            return answer;
-        };
-        let ours = matches!(
-            parsed.error_code(),
-            Some(code::UNREACHABLE | code::TIMED_OUT)
-        );
+        answer: Answer,
+    ) -> Answer {
+        let ours = matches!(answer.code, Some(code::UNREACHABLE | code::TIMED_OUT));
         if !ours || message.inner().cursor.is_some() {
             return answer;
         }
@@ -260,7 +248,7 @@ impl Router {
         };
         let missing = [place.server.id.as_str()];
         let id = message.id().unwrap_or(b"null");
-        super::lists::page(client.era(), id, kind, &listing.body, None, &missing, 0)
+        super::lists::page(client.era(), id, kind, &listing.body, None, &missing, 0).into()
     }
 
     /// A client's notification.

@@ -33,9 +33,41 @@ pub(super) struct Errand<'a> {
     pub outbox: &'a Arc<Outbox>,
 }
 
+/// An answer on its way to a client.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The whole message.
+    pub bytes: Bytes,
+    /// The code, if it is an error; 0 for one whose code is no integer.
+    pub code: Option<i64>,
+}
+
+impl Answer {
+    pub fn result(id: &[u8], result: &[u8]) -> Self {
+        Self {
+            bytes: code::result_message(id, result),
+            code: None,
+        }
+    }
+
+    pub fn error(error: &RpcError, id: &[u8]) -> Self {
+        Self {
+            bytes: error.message(Some(id)),
+            code: Some(error.code),
+        }
+    }
+}
+
+impl From<Bytes> for Answer {
+    /// A result that is written already.
+    fn from(bytes: Bytes) -> Self {
+        Self { bytes, code: None }
+    }
+}
+
 impl Router {
     /// The whole answer for the client.
-    pub(super) async fn exchange(self: &Arc<Self>, errand: Errand<'_>) -> Bytes {
+    pub(super) async fn exchange(self: &Arc<Self>, errand: Errand<'_>) -> Answer {
         let slot = self.slot(errand.client, errand.route.place);
         let id = errand.message.id().unwrap_or(b"null");
         let started = Instant::now();
@@ -43,23 +75,25 @@ impl Router {
         let answered = self.send(&slot, &errand).await;
         let (answer, outcome) = match answered {
             Ok((answer, open)) => {
-                let outcome = match answer.kind() {
-                    Kind::Error => Outcome::ServerError,
-                    _ => Outcome::Ok,
+                let (code, outcome) = match answer.kind() {
+                    Kind::Error => (answer.error_code().or(Some(0)), Outcome::ServerError),
+                    _ => (None, Outcome::Ok),
                 };
                 match self.bring_back(&slot, &open, &errand, &answer, id) {
-                    Ok(bytes) => (bytes, outcome),
-                    Err(error) => (error.message(Some(id)), Outcome::Fault),
+                    Ok(bytes) => (Answer { bytes, code }, outcome),
+                    Err(error) => (Answer::error(&error, id), Outcome::Fault),
                 }
             }
-            Err(Fault::Cancelled) => {
-                let error = Fault::Cancelled.answer(slot.server.id.as_str());
-                (error.message(Some(id)), Outcome::Cancelled)
-            }
             Err(fault) => {
-                tracing::warn!(server = %slot.server.id, %fault, "a call failed");
+                let outcome = match fault {
+                    Fault::Cancelled => Outcome::Cancelled,
+                    _ => Outcome::Fault,
+                };
+                if outcome == Outcome::Fault {
+                    tracing::warn!(server = %slot.server.id, %fault, "a call failed");
+                }
                 let error = fault.answer(slot.server.id.as_str());
-                (error.message(Some(id)), Outcome::Fault)
+                (Answer::error(&error, id), outcome)
             }
         };
         metrics.call(outcome, started.elapsed());

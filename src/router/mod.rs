@@ -26,5 +26,6 @@ mod uris;
 pub use self::core::{Router, Settings};
 pub use client::{Client, ModernCaller};
 pub use endpoint::Endpoint;
+pub use exchange::Answer;
 pub use greet::Greeted;
 pub use standing::{ClientSession, Standing};

@@ -2,6 +2,7 @@
 
 use super::{client::Client, core::Router, endpoint::Endpoint, slot::Slot};
 use crate::{
+    backend::Fault,
     catalog::Listing,
     mcp::{
         Era, ListKind, Message, Method, RpcError, Span, Target, code,
@@ -96,7 +97,7 @@ impl Router {
         };
         let (place, listing, at) = self
             .find_name(client, &name, kind)
-            .await
+            .await?
             .ok_or_else(|| unknown(what, &name))?;
         let entry = &listing.entries[at];
         let mut route = renamed(place, span, &name, entry.original.clone());
@@ -114,26 +115,33 @@ impl Router {
         client: &Client,
         name: &str,
         kind: ListKind,
-    ) -> Option<(usize, Arc<Listing>, usize)> {
+    ) -> Result<Option<(usize, Arc<Listing>, usize)>, RpcError> {
         let endpoint = &self.endpoints[client.endpoint()];
         let places: Vec<usize> = (0..endpoint.places.len())
             .filter(|&place| may_hold(endpoint, place, name))
             .collect();
         for &place in &places {
             if let Some((listing, at)) = self.known_name(client, place, name, kind) {
-                return Some((place, listing, at));
+                return Ok(Some((place, listing, at)));
             }
         }
+        let mut silent = None;
         for place in places {
             let slot = self.slot(client, place);
-            let listing = self.listing_within(&slot, kind).await;
-            if let Some(listing) = listing
-                && let Some(at) = listing.position(name)
-            {
-                return Some((place, listing, at));
+            match self.listing_within(&slot, kind).await {
+                Some(listing) => {
+                    if let Some(at) = listing.position(name) {
+                        return Ok(Some((place, listing, at)));
+                    }
+                }
+                None => silent = Some(slot),
             }
         }
-        None
+        // Nobody can tell whether a server that never answered has the name.
+        match silent.filter(|_| !places_are_many(endpoint)) {
+            Some(slot) => Err(Fault::unreachable("no list").answer(slot.server.id.as_str())),
+            None => Ok(None),
+        }
     }
 
     fn known_name(
@@ -242,7 +250,7 @@ impl Router {
         match kind.as_str() {
             "ref/prompt" => {
                 let (span, name) = field("name").ok_or_else(|| missing("ref.name"))?;
-                let found = self.find_name(client, &name, ListKind::Prompts).await;
+                let found = self.find_name(client, &name, ListKind::Prompts).await?;
                 let (place, listing, at) = found.ok_or_else(|| unknown("prompt", &name))?;
                 let original = listing.entries[at].original.clone();
                 Ok(renamed(place, span, &name, original))
@@ -289,6 +297,12 @@ fn may_hold(endpoint: &Endpoint, place: usize, name: &str) -> bool {
             .strip_prefix(shape.server.as_str())
             .is_some_and(|rest| rest.starts_with(SEPARATOR)),
     }
+}
+
+/// Whether a name without a prefix could be any of several servers'.
+fn places_are_many(endpoint: &Endpoint) -> bool {
+    let bare = |p: &super::endpoint::Place| p.shape.naming == crate::catalog::Naming::Bare;
+    endpoint.places.len() > 1 && endpoint.places.iter().any(bare)
 }
 
 /// `{server}+{uri}`, which is always accepted.
