@@ -1,11 +1,6 @@
 //! From a configuration to a running gateway, and to its orderly end.
 
-use crate::{
-    auth::Gate,
-    config::Config,
-    router::Router,
-    telemetry::Metrics,
-};
+use crate::{auth::Gate, config::Config, router::Router, telemetry::Metrics};
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 

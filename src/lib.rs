@@ -6,6 +6,7 @@ pub mod bridge;
 pub mod catalog;
 pub mod config;
 pub mod example;
+pub mod front;
 pub mod gateway;
 pub mod mcp;
 pub mod router;

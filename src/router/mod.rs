@@ -28,4 +28,4 @@ pub use client::{Client, ModernCaller};
 pub use endpoint::Endpoint;
 pub use exchange::Answer;
 pub use greet::Greeted;
-pub use standing::{ClientSession, Standing};
+pub use standing::{ClientSession, Standing, level_rank};
