@@ -52,8 +52,32 @@ pub(crate) fn level(top: &mut Node, desktop: bool, report: &mut Report) -> Vec<R
     }
     let servers = entries.iter_mut().find(|entry| entry.key == "servers");
     match servers {
-        Some(servers) if desktop || servers.written == "mcpServers" => rename(servers, report),
+        Some(servers) if desktop || servers.written == "mcpServers" => {
+            name_urls(&mut servers.value);
+            rename(servers, report)
+        }
         _ => Vec::new(),
+    }
+}
+
+/// Some clients have other names for `url`.
+fn name_urls(servers: &mut Node) {
+    let Data::Map(servers) = &mut servers.data else {
+        return;
+    };
+    for server in servers {
+        let Data::Map(entries) = &mut server.value.data else {
+            continue;
+        };
+        if entries.iter().any(|entry| entry.key == "url") {
+            continue;
+        }
+        if let Some(url) = entries
+            .iter_mut()
+            .find(|entry| matches!(&*entry.key, "serverUrl" | "httpUrl"))
+        {
+            url.key = "url".into();
+        }
     }
 }
 

@@ -106,36 +106,36 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Everything that is wrong with a file, in its order. At least one.
+/// Everything that is wrong with a file, in its order: at least one fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Faults(Vec<Fault>);
+pub struct Faults {
+    faults: Vec<Fault>,
+    warnings: Vec<Fault>,
+}
 
 impl Faults {
-    /// The faults, unless there are none.
-    pub(crate) fn of(mut faults: Vec<Fault>) -> Result<(), Faults> {
-        faults.sort_by_key(|fault| fault.at);
-        faults.dedup();
-        if faults.is_empty() {
-            Ok(())
-        } else {
-            Err(Faults(faults))
-        }
-    }
-
     /// One fault by itself.
     pub(crate) fn one(fault: Fault) -> Faults {
-        Faults(vec![fault])
+        Faults {
+            faults: vec![fault],
+            warnings: Vec::new(),
+        }
     }
 
     /// The faults, in the order of the file.
     pub fn iter(&self) -> std::slice::Iter<'_, Fault> {
-        self.0.iter()
+        self.faults.iter()
+    }
+
+    /// What is doubtful besides, in the order of the file.
+    pub fn warnings(&self) -> &[Fault] {
+        &self.warnings
     }
 }
 
 impl fmt::Display for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, fault) in self.0.iter().enumerate() {
+        for (index, fault) in self.faults.iter().enumerate() {
             f.write_str(if index > 0 { "\n" } else { "" })?;
             fault.fmt(f)?;
         }
@@ -159,6 +159,20 @@ impl Report {
             file: file.into(),
             faults: Vec::new(),
             warnings: Vec::new(),
+        }
+    }
+
+    /// The warnings in the order of the file, or, if there is any fault, all of both.
+    pub fn finish(self) -> Result<Vec<Fault>, Faults> {
+        let in_order = |mut faults: Vec<Fault>| {
+            faults.sort_by_key(|fault| fault.at);
+            faults.dedup();
+            faults
+        };
+        let (faults, warnings) = (in_order(self.faults), in_order(self.warnings));
+        match faults.is_empty() {
+            true => Ok(warnings),
+            false => Err(Faults { faults, warnings }),
         }
     }
 

@@ -1,9 +1,8 @@
 //! From a file to settings, in one pass over each of the steps.
 
-use std::{
-    path::{Path as File, PathBuf},
-    time::SystemTime,
-};
+use std::{path::Path as File, time::SystemTime};
+
+use serde_json::Value;
 
 use super::{
     check::{self, Ground},
@@ -64,31 +63,56 @@ impl Config {
         format: Option<Format>,
         env: Lookup<'_>,
     ) -> Result<Loaded, Faults> {
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let format = format.unwrap_or_else(|| Format::detect(name, text));
-        let folder = File::new(name)
-            .parent()
-            .map(File::to_owned)
-            .unwrap_or_default();
-        let mut report = Report::new(name);
-        let loaded = build(text, format, folder, env, &mut report);
-        Faults::of(report.faults)?;
-        let mut loaded = loaded.expect("what cannot be read has been reported as a fault");
-        loaded.warnings = report.warnings;
-        loaded.warnings.sort_by_key(|warning| warning.at);
-        Ok(loaded)
+        parse(name, text, format, env, &schema::bare())
     }
 }
 
-/// Settings from whatever of a text is right. Nothing if it is no text of its format.
-fn build(
+/// [`Config::parse`] with the schema, which takes long to make.
+pub(super) fn parse(
+    name: &str,
     text: &str,
-    format: Format,
-    folder: PathBuf,
+    format: Option<Format>,
     env: Lookup<'_>,
-    report: &mut Report,
-) -> Option<Loaded> {
-    let mut top = tree::parse(text, format, report)?;
+    schema: &Value,
+) -> Result<Loaded, Faults> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let format = format.unwrap_or_else(|| Format::detect(name, text));
+    let folder = File::new(name)
+        .parent()
+        .map(File::to_owned)
+        .unwrap_or_default();
+    let mut report = Report::new(name);
+    let source = Source {
+        text,
+        format,
+        folder: &folder,
+        env,
+        schema,
+    };
+    let loaded = build(&source, &mut report);
+    let warnings = report.finish()?;
+    let loaded = loaded.expect("what cannot be read has been reported as a fault");
+    Ok(Loaded { warnings, ..loaded })
+}
+
+/// A text and what it is read with.
+struct Source<'a> {
+    text: &'a str,
+    format: Format,
+    folder: &'a File,
+    env: Lookup<'a>,
+    schema: &'a Value,
+}
+
+/// Settings from whatever of a text is right. Nothing if it is no text of its format.
+fn build(source: &Source<'_>, report: &mut Report) -> Option<Loaded> {
+    let &Source {
+        format,
+        folder,
+        env,
+        ..
+    } = source;
+    let mut top = tree::parse(source.text, format, report)?;
     if matches!(top.data, Data::Null) {
         top.data = Data::Map(Vec::new());
     }
@@ -98,24 +122,17 @@ fn build(
     expand::expand(&mut top, env, report);
     // Now for those that a variable switches off.
     disabled.extend(desktop::take_disabled(&mut top));
-    desktop::add_env_files(&mut top, &folder);
-    let schema = schema::bare();
-    let value = Reader::new(&schema, env, &folder, lenient, report).file(&top);
-    let mut config: Config = match serde_json::from_value(value) {
-        Ok(config) => config,
-        // Its text might repeat a value.
-        Err(_) => {
-            let start = Position { line: 1, column: 1 };
-            report.fault(
-                start,
-                &Path::default(),
-                "is not understood though it fits the schema; please report this",
-            );
-            return None;
-        }
+    desktop::add_env_files(&mut top, folder);
+    let value = Reader::new(source.schema, env, folder, lenient, report).file(&top);
+    let Ok(mut config) = serde_json::from_value::<Config>(value) else {
+        // The error's own text might repeat a value.
+        let start = Position { line: 1, column: 1 };
+        let text = "is not understood though it fits the schema; please report this";
+        report.fault(start, &Path::default(), text);
+        return None;
     };
     let ground = Ground {
-        folder: &folder,
+        folder,
         lenient,
         now: SystemTime::now(),
     };

@@ -43,3 +43,6 @@ pub use value::{
     Address, Backoff, EndpointPath, Expiry, HeaderName, HostName, HttpUrl, KeyName, Listen, Origin,
     Patterns, Period, Scope, Secret, ServerId, Sha256, Size, Wrong,
 };
+
+#[cfg(test)]
+mod tests;

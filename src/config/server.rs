@@ -47,7 +47,7 @@ pub enum Target {
 }
 
 /// A process to start.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Process {
     /// The program: a path, or a name that is looked up in `PATH`.
     pub command: String,
@@ -68,6 +68,19 @@ pub struct Remote {
     pub url: HttpUrl,
     /// Headers that every request carries.
     pub headers: IndexMap<HeaderName, Secret>,
+}
+
+/// Arguments do not print: people put keys into them.
+impl std::fmt::Debug for Process {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Process")
+            .field("command", &self.command)
+            .field("args", &self.args.len())
+            .field("env", &self.env)
+            .field("cwd", &self.cwd)
+            .field("inherit_env", &self.inherit_env)
+            .finish()
+    }
 }
 
 impl Server {
@@ -93,6 +106,7 @@ impl Server {
 #[schemars(rename = "Server")]
 pub(crate) struct Entry {
     /// The program to run: a path, or a name that is looked up in `PATH`. It speaks on standard input and output.
+    #[schemars(length(min = 1))]
     command: Option<String>,
     /// Arguments of the program.
     #[schemars(with = "Vec<Plain>")]
@@ -101,15 +115,17 @@ pub(crate) struct Entry {
     env: IndexMap<String, Secret>,
     /// A file of `NAME=value` lines with more variables for the program; `env` comes before it.
     #[serde(rename = "envFile")]
+    #[schemars(length(min = 1))]
     env_file: Option<String>,
-    /// The program's working directory.
+    /// The program's working directory; relative to the file that it stands in.
+    #[schemars(length(min = 1))]
     cwd: Option<PathBuf>,
     /// Variables that the program gets from the gateway's own environment, besides the usual ones.
     inherit_env: Vec<String>,
     /// The address to connect to, instead of a `command`.
     url: Option<HttpUrl>,
     /// Headers that every request to `url` carries.
-    #[schemars(extend("propertyNames" = super::value::schema_of::<HeaderName>()), with = "IndexMap<String, Secret>")]
+    #[schemars(extend("propertyNames" = super::value::names_of::<HeaderName>()), with = "IndexMap<String, Secret>")]
     headers: IndexMap<HeaderName, Secret>,
     /// The transport, as desktop clients write it. It follows from `command` or `url` and need not be written.
     #[serde(rename = "type")]

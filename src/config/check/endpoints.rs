@@ -89,30 +89,36 @@ impl Check<'_> {
             Some(servers) => servers.entries().iter().map(|entry| &*entry.key).collect(),
             None => Vec::new(),
         };
-        let mut faults = Vec::new();
         let ids: Vec<_> = items
             .iter()
             .map(|item| item.as_text().unwrap_or_default())
             .collect();
-        for (index, id) in ids
-            .iter()
-            .enumerate()
-            .filter(|(_, id)| id.parse::<ServerId>().is_ok())
-        {
-            if ids[..index].contains(id) {
-                faults.push((index, format!("`{id}` stands here twice; write it once")));
+        let mut faults = Vec::new();
+        for (index, id) in ids.iter().enumerate() {
+            if id.parse::<ServerId>().is_err() {
+                // The reader has reported it.
+            } else if ids[..index].contains(id) {
+                faults.push((index, "stands here twice; write it once".to_owned()));
             } else if !known.contains(id) && !self.disabled.iter().any(|off| off == id) {
-                let meant = did_you_mean(id, known.iter().copied());
-                let meant = if meant.is_empty() {
-                    "; add it to `servers`".into()
-                } else {
-                    meant
-                };
-                faults.push((index, format!("there is no server `{id}`{meant}")));
+                let shown = items[index].is_shown();
+                faults.push((index, no_server(shown.then_some(id), &known)));
             }
         }
         for (index, text) in faults {
             self.item_fault(&keys, index, text);
         }
     }
+}
+
+fn no_server(id: Option<&&str>, known: &[&str]) -> String {
+    let Some(id) = id else {
+        return "there is no server with the name that came from the environment".into();
+    };
+    let meant = did_you_mean(id, known.iter().copied());
+    let advice = if meant.is_empty() {
+        "; add it to `servers`".into()
+    } else {
+        meant
+    };
+    format!("there is no server `{id}`{advice}")
 }

@@ -9,11 +9,11 @@ mod servers;
 use std::{path::Path as File, time::SystemTime};
 
 use super::{
-    auth::{Auth, Keys},
+    auth::Auth,
     fault::{Path, Position, Report},
     settings::Config,
     tree::{Data, Node},
-    value::Address,
+    value::{Address, Expiry},
 };
 
 /// Checks the settings and completes those that follow from others.
@@ -55,7 +55,7 @@ struct Check<'a> {
     report: &'a mut Report,
 }
 
-impl Check<'_> {
+impl<'a> Check<'a> {
     /// The place and the path of a value, or of what of the way to it was written.
     fn place(&self, keys: &[&str]) -> (Position, Path) {
         let (mut node, mut at, mut path) = (Some(self.top), self.top.at, Path::default());
@@ -68,7 +68,7 @@ impl Check<'_> {
         (at, path)
     }
 
-    fn written(&self, keys: &[&str]) -> Option<&Node> {
+    fn written(&self, keys: &[&str]) -> Option<&'a Node> {
         keys.iter().try_fold(self.top, |node, key| node.get(key))
     }
 
@@ -108,11 +108,7 @@ impl Check<'_> {
         };
         for (index, address) in addresses.iter().enumerate() {
             if twice(index, address) {
-                self.item_fault(
-                    &["listen"],
-                    index,
-                    format!("`{address}` stands here twice; write it once"),
-                );
+                self.item_fault(&["listen"], index, "stands here twice; write it once");
             }
         }
         if let Some(url) = &config.public_url
@@ -129,7 +125,7 @@ impl Check<'_> {
         if admin.port() != 0 && addresses.contains(admin) {
             self.fault(
                 &["admin", "listen"],
-                format!("`{admin}` is in `listen` too; write another port"),
+                "is in `listen` too; write another port",
             );
         }
         let key_written = self.written(&["admin", "key"]).is_some();
@@ -159,68 +155,55 @@ impl Check<'_> {
                 self.fault(&["listen"], text);
             }
             None | Some(Auth::Open) => {}
-            Some(Auth::Keys(keys)) => self.keys(keys),
+            Some(Auth::Keys(_)) => self.keys(),
         }
     }
 
-    /// The entries that could be read are fewer than the written ones if some were wrong, so places go by name.
-    fn keys(&mut self, keys: &Keys) {
+    /// Names and hashes are compared as they are written: an entry that is wrong elsewhere counts too.
+    fn keys(&mut self) {
         const LIST: [&str; 2] = ["auth", "api_keys"];
-        if keys.api_keys.is_empty()
-            && matches!(self.written(&LIST), Some(Node { data: Data::List(items), .. }) if items.is_empty())
-        {
-            self.warn(&LIST, "has no key, so no one can connect");
-        }
-        for (index, key) in keys.api_keys.iter().enumerate() {
-            let before = &keys.api_keys[..index];
-            let at = self.index_of_key(
-                key.name.as_str(),
-                before.iter().filter(|k| k.name == key.name).count(),
-            );
-            if before.iter().any(|other| other.name == key.name) {
-                let text = format!(
-                    "the name `{}` stands here twice; give every key a name of its own",
-                    key.name
-                );
-                self.item_fault(&LIST, at, text);
-            }
-            if let Some(other) = before.iter().find(|other| other.sha256 == key.sha256) {
-                let text = format!(
-                    "is the same key as `{}`; make another with `drawbridge key new NAME`",
-                    other.name
-                );
-                self.item_fault(&LIST, at, text);
-            }
-            if key
-                .expires
-                .is_some_and(|expiry| expiry.is_past(self.ground.now))
-            {
-                let (at, path) = self.item_place(&LIST, at);
-                self.report.warn(
-                    at,
-                    &path,
-                    format!("the key `{}` has expired and is not accepted", key.name),
-                );
-            }
-        }
-    }
-
-    /// Where in the file the nth entry with a name stands.
-    fn index_of_key(&self, name: &str, nth: usize) -> usize {
         let Some(Node {
             data: Data::List(items),
             ..
-        }) = self.written(&["auth", "api_keys"])
+        }) = self.written(&LIST)
         else {
-            return 0;
+            return;
         };
-        let named = |item: &Node| item.get("name").and_then(Node::as_text) == Some(name);
-        let found = items
-            .iter()
-            .enumerate()
-            .filter(|(_, item)| named(item))
-            .nth(nth);
-        found.map_or(0, |(index, _)| index)
+        if items.is_empty() {
+            self.warn(&LIST, "has no key, so no one can connect");
+            return;
+        }
+        // A hash may consist of digits only, and upper and lower case do not matter in it.
+        let text = |index: usize, key: &str| match &items[index].get(key)?.data {
+            Data::Text(text) if key == "sha256" => Some(text.text.to_lowercase()),
+            Data::Text(text) => Some(text.text.clone()),
+            Data::Number(written, _) => Some(written.clone()),
+            _ => None,
+        };
+        let earlier = |index: usize, key: &str| {
+            let own = text(index, key)?;
+            (0..index).find(|other| text(*other, key).as_ref() == Some(&own))
+        };
+        for index in 0..items.len() {
+            if let Some(other) = earlier(index, "name") {
+                let text = format!(
+                    "has the name of `api_keys[{other}]`; give every key a name of its own"
+                );
+                self.item_fault(&LIST, index, text);
+            }
+            if let Some(other) = earlier(index, "sha256") {
+                let text = format!(
+                    "is the same key as `api_keys[{other}]`; make another with `drawbridge key new NAME`"
+                );
+                self.item_fault(&LIST, index, text);
+            }
+            let expiry = text(index, "expires").and_then(|text| text.parse::<Expiry>().ok());
+            if expiry.is_some_and(|expiry| expiry.is_past(self.ground.now)) {
+                let (at, path) = self.item_place(&LIST, index);
+                self.report
+                    .warn(at, &path, "has expired and is not accepted");
+            }
+        }
     }
 
     /// Paths are relative to the file that they stand in.

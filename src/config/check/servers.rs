@@ -5,6 +5,7 @@ use indexmap::IndexMap;
 use super::Check;
 use crate::config::{
     fault::Quoted,
+    read::did_you_mean,
     server::{Protocol, Server, Target},
     settings::Config,
     tree::{Data, Node},
@@ -46,6 +47,7 @@ impl Check<'_> {
                     "stands beside `command`; write one of them only",
                 );
             }
+            (false, false) if self.misspelt_target(id) => {}
             (false, false) => {
                 let text = "has neither `command` nor `url`; write the program to run or the address to connect to";
                 self.fault(&["servers", id], text);
@@ -53,6 +55,15 @@ impl Check<'_> {
             (true, false) => self.out_of_place(id, &["headers"], "command"),
             (false, true) => self.out_of_place(id, &OF_PROCESSES, "url"),
         }
+    }
+
+    /// Whether a key was meant for `command` or `url`: then that has been reported, and is enough.
+    fn misspelt_target(&self, id: &str) -> bool {
+        let keys = self
+            .written(&["servers", id])
+            .map_or(&[][..], Node::entries);
+        let meant = |key: &str| !did_you_mean(key, ["command", "url"].into_iter()).is_empty();
+        !self.ground.lenient && keys.iter().any(|entry| meant(&entry.key))
     }
 
     fn out_of_place(&mut self, id: &str, keys: &[&str], beside: &str) {
@@ -163,10 +174,7 @@ impl Check<'_> {
         }
         let keys = ["servers", id, "timeouts", "call_max"];
         if self.written(&keys).is_some() {
-            let text = format!(
-                "`{}` is less than `call`; write at least `{}`",
-                timeouts.call_max, timeouts.call
-            );
+            let text = "is less than `call`; write at least as much, or leave it out";
             self.fault(&keys, text);
         }
         timeouts.call_max = timeouts.call;
@@ -175,16 +183,15 @@ impl Check<'_> {
     fn renames(&mut self, id: &str, part: &str, rename: &IndexMap<String, String>) {
         for (index, (old, new)) in rename.iter().enumerate() {
             let keys = ["servers", id, part, "rename", old];
+            let same = rename.iter().take(index).find(|(_, other)| *other == new);
             if new.is_empty() {
                 self.fault(&keys, "is empty; write the new name");
-            } else if let Some((other, _)) =
-                rename.iter().take(index).find(|(_, other)| *other == new)
-            {
-                let (new, other) = (Quoted(new, '`'), Quoted(other, '`'));
-                self.fault(
-                    &keys,
-                    format!("{new} is the new name of {other} already; write another"),
+            } else if let Some((other, _)) = same {
+                let text = format!(
+                    "is the new name of {} already; write another",
+                    Quoted(other, '`')
                 );
+                self.fault(&keys, text);
             }
         }
     }

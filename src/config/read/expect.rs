@@ -59,7 +59,8 @@ pub(super) fn admits(reader: &Reader<'_>, schema: &Value, node: &Node) -> bool {
         Data::Map(_) => type_of(schema) == Some("object"),
         Data::List(_) => type_of(schema) == Some("array"),
         _ if words(schema).is_some() => true,
-        _ => !matches!(type_of(schema), Some("object" | "array")),
+        Data::Text(_) => !matches!(type_of(schema), Some("object" | "array")),
+        _ => !matches!(type_of(schema), Some("object" | "array" | "string")),
     }
 }
 

@@ -145,18 +145,20 @@ impl<'a> Reader<'a> {
     }
 
     fn list(&mut self, node: &Node, items: &[Node], schema: &Value, path: &Path) -> Option<Value> {
-        if items.is_empty() && schema["minItems"].as_u64().is_some_and(|least| least > 0) {
-            let text = format!(
-                "is empty; write {} at least once",
-                expectation(self, &schema["items"])
+        let least = schema["minItems"].as_u64().unwrap_or(0);
+        if (items.len() as u64) < least {
+            let item = expectation(self, &schema["items"]);
+            self.report.fault(
+                node.at,
+                path,
+                format!("is empty; write {item} at least once"),
             );
-            self.report.fault(node.at, path, text);
-            return None;
         }
         let read = items.iter().enumerate();
         let read =
             read.filter_map(|(index, item)| self.read(item, &schema["items"], &path.item(index)));
-        Some(Value::Array(read.collect()))
+        let list: Vec<_> = read.collect();
+        (list.len() as u64 >= least).then_some(Value::Array(list))
     }
 
     fn map(

@@ -118,6 +118,11 @@ impl Node {
         }
     }
 
+    /// Whether a fault may repeat it: it stands in the file as it is.
+    pub fn is_shown(&self) -> bool {
+        !matches!(&self.data, Data::Text(text) if text.origin != Origin::File)
+    }
+
     /// What it is, for a fault.
     pub fn noun(&self) -> &'static str {
         match &self.data {

@@ -3,21 +3,23 @@
 use toml_edit::{Document, Item, TableLike, Value};
 
 use super::{Data, Entry, Node};
-use crate::config::fault::{Path, Position, Report};
+use crate::config::fault::{Path, Position, Quoted, Report};
 
-pub(super) fn parse(text: &str, report: &mut Report) -> Option<Node> {
-    match Document::parse(text) {
+pub(super) fn parse(source: &str, report: &mut Report) -> Option<Node> {
+    match Document::parse(source) {
         Ok(document) => {
             let top = Position { line: 1, column: 1 };
-            Some(Reader { text }.table(document.as_table(), top))
+            Some(Reader { text: source }.table(document.as_table(), top))
         }
         Err(error) => {
-            let at = Position::of(text, error.span().map_or(0, |span| span.start));
-            report.fault(
-                at,
-                &Path::default(),
-                format!("is not valid TOML here: {}", error.message()),
-            );
+            let span = error.span().unwrap_or_default();
+            let text = match source.get(span.clone()) {
+                Some(key) if error.message() == "duplicate key" => {
+                    format!("the key {} stands here twice", Quoted(key, '`'))
+                }
+                _ => format!("is not valid TOML here: {}", error.message()),
+            };
+            report.fault(Position::of(source, span.start), &Path::default(), text);
             None
         }
     }

@@ -7,7 +7,7 @@ use url::Url;
 use super::{Written, Wrong};
 
 /// An absolute `http` or `https` URL without credentials and without a fragment.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct HttpUrl(Url);
 
 /// The origin of a browser page, or `*` for any.
@@ -30,6 +30,13 @@ impl HttpUrl {
     /// The URL.
     pub fn as_url(&self) -> &Url {
         &self.0
+    }
+}
+
+/// Without the query: people put keys into it.
+impl fmt::Debug for HttpUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.as_str().split('?').next().unwrap_or_default())
     }
 }
 
