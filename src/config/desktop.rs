@@ -6,7 +6,7 @@
 use std::path::Path as File;
 
 use super::{
-    fault::{Path, Quoted, Report},
+    fault::{Path, Position, Quoted, Report},
     tree::{Data, Entry, Format, Node, Origin, Text},
     value::ServerId,
 };
@@ -161,49 +161,40 @@ pub(crate) fn add_env_files(top: &mut Node, folder: &File) {
         if matches!(name.origin, Origin::Missing(_)) {
             continue;
         }
-        let variables = match std::fs::read_to_string(folder.join(&name.text)) {
-            Ok(text) => variables(&text),
+        match std::fs::read_to_string(folder.join(&name.text)) {
+            Ok(text) => add_variables(entries, variables(&text), at),
             Err(error) => {
-                name.origin = Origin::Missing(format!("the file cannot be read: {error}"));
-                continue;
+                name.origin = Origin::Missing(format!("the file cannot be read: {error}"))
             }
-        };
-        if !entries
-            .iter()
-            .any(|entry| entry.key == "env" && !matches!(entry.value.data, Data::Null))
-        {
-            entries.retain(|entry| entry.key != "env");
-            let value = Node {
-                at,
-                data: Data::Map(Vec::new()),
-            };
-            entries.push(Entry {
-                at,
-                key: "env".into(),
-                written: "env".into(),
-                value,
-            });
         }
-        let env = entries.iter_mut().find(|entry| entry.key == "env");
-        let Some(Data::Map(env)) = env.map(|env| &mut env.value.data) else {
-            continue;
-        };
-        for (key, text) in variables {
-            if !env.iter().any(|entry| entry.key == key) {
-                let value = Node {
-                    at,
-                    data: Data::Text(Text {
-                        text,
-                        origin: Origin::Elsewhere,
-                    }),
-                };
-                env.push(Entry {
-                    at,
-                    written: key.clone(),
-                    key,
-                    value,
-                });
-            }
+    }
+}
+
+/// Adds variables to the `env` of a server where it does not have them.
+fn add_variables(server: &mut Vec<Entry>, variables: Vec<(String, String)>, at: Position) {
+    let entry = |key: String, data: Data| Entry {
+        at,
+        written: key.clone(),
+        key,
+        value: Node { at, data },
+    };
+    server.retain(|entry| entry.key != "env" || !matches!(entry.value.data, Data::Null));
+    if !server.iter().any(|entry| entry.key == "env") {
+        server.push(entry("env".into(), Data::Map(Vec::new())));
+    }
+    let env = server.iter_mut().find(|entry| entry.key == "env");
+    let Some(Data::Map(env)) = env.map(|env| &mut env.value.data) else {
+        return;
+    };
+    for (name, text) in variables {
+        if !env.iter().any(|entry| entry.key == name) {
+            env.push(entry(
+                name,
+                Data::Text(Text {
+                    text,
+                    origin: Origin::Elsewhere,
+                }),
+            ));
         }
     }
 }

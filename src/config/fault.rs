@@ -13,14 +13,30 @@ pub struct Position {
     pub column: usize,
 }
 
-impl Position {
-    /// The place of a byte of a text.
-    pub(crate) fn of(text: &str, offset: usize) -> Self {
-        let before = &text[..text.floor_char_boundary(offset)];
-        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+/// Where the lines of a text begin.
+pub(crate) struct Lines<'a> {
+    text: &'a str,
+    starts: Vec<usize>,
+}
+
+impl<'a> Lines<'a> {
+    pub fn new(text: &'a str) -> Self {
+        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let starts = std::iter::once(0).chain(ends.map(|(end, _)| end + 1));
+        Lines {
+            text,
+            starts: starts.collect(),
+        }
+    }
+
+    /// The place of a byte.
+    pub fn position(&self, offset: usize) -> Position {
+        let line = self.starts.partition_point(|start| *start <= offset);
+        let start = self.starts[line - 1];
+        let before = &self.text[start..self.text.floor_char_boundary(offset)];
         Position {
-            line: before.bytes().filter(|b| *b == b'\n').count() + 1,
-            column: before[line_start..].chars().count() + 1,
+            line,
+            column: before.chars().count() + 1,
         }
     }
 }
@@ -225,11 +241,12 @@ mod tests {
     #[test]
     fn positions_count_characters_from_one() {
         let text = "é\nxé: y";
-        assert_eq!(Position::of(text, 0), Position { line: 1, column: 1 });
+        let lines = Lines::new(text);
+        assert_eq!(lines.position(0), Position { line: 1, column: 1 });
         assert_eq!(
-            Position::of(text, text.find('y').unwrap()),
+            lines.position(text.find('y').unwrap()),
             Position { line: 2, column: 5 }
         );
-        assert_eq!(Position::of(text, 1_000), Position { line: 2, column: 6 });
+        assert_eq!(lines.position(1_000), Position { line: 2, column: 6 });
     }
 }

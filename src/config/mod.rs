@@ -20,6 +20,7 @@ mod ready;
 mod schema;
 mod server;
 mod settings;
+mod shown;
 mod tree;
 mod value;
 
@@ -31,13 +32,13 @@ pub use fault::{Fault, Faults, Path, Position};
 pub use load::Loaded;
 pub use schema::schema;
 pub use server::{
-    Fixed, Isolation, Process, Protocol, Remote, Selection, Server, ServerLimits, Shown, Start,
-    Target, Timeouts, Tools,
+    Isolation, Process, Protocol, Remote, Server, ServerLimits, Start, Target, Timeouts,
 };
 pub use settings::{
     Admin, Config, Discovery, Drain, Limits, Log, LogFormat, LogLevel, Replay, Streams, Telemetry,
     Tls,
 };
+pub use shown::{Fixed, Selection, Shown, Tools};
 pub use tree::Format;
 pub use value::{
     Address, Backoff, EndpointPath, Expiry, HeaderName, HostName, HttpUrl, KeyName, Listen, Origin,

@@ -5,12 +5,12 @@ use std::{
     io::{self, Read},
 };
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Reader;
 use crate::config::{
     fault::{Path, Quoted},
-    tree::{Data, Node, Origin},
+    tree::{Data, Entry, Node, Origin},
 };
 
 /// Longer than any key or certificate in a header.
@@ -20,57 +20,53 @@ impl Reader<'_> {
     pub(super) fn secret(&mut self, node: &Node, path: &Path) -> Option<Value> {
         match &node.data {
             Data::Text(text) => match &text.origin {
-                Origin::Missing(reason) => self.lack(&reason.clone(), path),
+                Origin::Missing(reason) => self.lack(reason, path),
                 _ => Some(Value::String(text.text.clone())),
             },
             Data::Number(written, _) => Some(Value::String(written.clone())),
             Data::Bool(boolean) => Some(Value::String(boolean.to_string())),
-            Data::Map(entries)
-                if entries.len() == 1 && matches!(&*entries[0].key, "env" | "file") =>
-            {
-                let here = path.key(&entries[0].key);
-                let from = self.text(
-                    &entries[0].value,
-                    &serde_json::json!({ "minLength": 1 }),
-                    &here,
-                )?;
-                let from = from.as_str().unwrap_or_default();
-                let origin = match &entries[0].value.data {
-                    Data::Text(text) => text.origin.clone(),
-                    _ => Origin::File,
-                };
-                let found = match (origin, &*entries[0].key) {
-                    (Origin::Missing(reason), _) => return self.lack(&reason, path),
-                    (_, "env") => (self.lookup)(from).ok_or_else(|| {
-                        format!("the environment variable {} is not set", Quoted(from, '`'))
-                    }),
-                    (_, _) => read_file(&self.folder.join(from)).map_err(|error| {
-                        format!("the file {} cannot be read: {error}", Quoted(from, '`'))
-                    }),
-                };
-                match found {
-                    Ok(text) => Some(Value::String(text)),
-                    Err(reason) if self.in_server => self.lack(&reason, path),
-                    Err(reason) => {
-                        self.report.fault(node.at, path, reason);
-                        None
-                    }
+            Data::Map(entries) => match &entries[..] {
+                [entry] if matches!(&*entry.key, "env" | "file") => {
+                    self.elsewhere(node, entry, path)
                 }
-            }
-            Data::Map(_) => {
-                self.report.fault(
-                    node.at,
-                    path,
-                    "is a map; write a text, `{ env: NAME }` or `{ file: PATH }`",
-                );
-                None
-            }
-            Data::Null | Data::List(_) => {
-                let text = format!(
-                    "is {}; write a text, `{{ env: NAME }}` or `{{ file: PATH }}`",
-                    node.noun()
-                );
-                self.report.fault(node.at, path, text);
+                _ => self.no_secret(node, path),
+            },
+            Data::Null | Data::List(_) => self.no_secret(node, path),
+        }
+    }
+
+    fn no_secret(&mut self, node: &Node, path: &Path) -> Option<Value> {
+        let text = format!(
+            "is {}; write a text, `{{ env: NAME }}` or `{{ file: PATH }}`",
+            node.noun()
+        );
+        self.report.fault(node.at, path, text);
+        None
+    }
+
+    /// A secret that stands in a variable or a file.
+    fn elsewhere(&mut self, node: &Node, entry: &Entry, path: &Path) -> Option<Value> {
+        let place = self.read(
+            &entry.value,
+            &json!({ "type": "string", "minLength": 1 }),
+            &path.key(&entry.key),
+        )?;
+        let place = place.as_str().unwrap_or_default();
+        let shown = match entry.value.is_shown() {
+            true => format!(" {}", Quoted(place, '`')),
+            false => String::new(),
+        };
+        let found = match &*entry.key {
+            "env" => (self.lookup)(place)
+                .ok_or_else(|| format!("the environment variable{shown} is not set")),
+            _ => read_file(&self.folder.join(place))
+                .map_err(|error| format!("the file{shown} cannot be read: {error}")),
+        };
+        match found {
+            Ok(text) => Some(Value::String(text)),
+            Err(reason) if self.in_server => self.lack(&reason, path),
+            Err(reason) => {
+                self.report.fault(node.at, path, reason);
                 None
             }
         }

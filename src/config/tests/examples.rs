@@ -178,10 +178,14 @@ fn whatever_stands_in_a_place_is_read_or_refused() {
         json!({ "file": "/dev/null" }),
     ];
     let schema = super::super::schema::bare();
-    let (file, mut all) = (everything(), Vec::new());
-    pointers(&file, String::new(), &mut all);
-    for path in &all {
-        for odd in &odd {
+    // A section at a time: the whole file each time would take a minute.
+    for (section, value) in everything().as_object().unwrap() {
+        let (file, mut all) = (json!({ section: value }), vec![String::new()]);
+        pointers(value, format!("/{section}"), &mut all);
+        for (path, odd) in all
+            .iter()
+            .flat_map(|path| odd.iter().map(move |odd| (path, odd)))
+        {
             let mut file = file.clone();
             *file.pointer_mut(path).unwrap() = odd.clone();
             let read = load::parse("a.json", &file.to_string(), None, &env, &schema);

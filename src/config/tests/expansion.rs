@@ -108,7 +108,7 @@ fn a_secret_may_be_in_a_file() {
         panic!()
     };
     assert!(
-        reason.starts_with("servers.a.env.K: the file `none` cannot be read"),
+        reason.starts_with("servers.a.env.K: the file cannot be read"),
         "{reason}"
     );
 }

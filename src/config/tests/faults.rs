@@ -336,7 +336,7 @@ fn aliases_cannot_make_a_file_explode() {
     let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..30 {
         let alias = format!("*a{}", level - 1);
-        text += &format!("a{level}: &a{level} [{}]\n", vec![&*alias; 10].join(", "));
+        text += &format!("a{level}: &a{level} [{}]\n", [&*alias; 10].join(", "));
     }
     assert!(faults("a.yaml", &text).contains("makes more than 100000 values of the file"));
     assert!(faults("a.yaml", &"a: [".repeat(100)).contains("nested more than 64 levels deep"));

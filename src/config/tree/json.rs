@@ -7,7 +7,7 @@ use jsonc_parser::{
 };
 
 use super::{Data, Entry, Node};
-use crate::config::fault::{Path, Position, Report};
+use crate::config::fault::{Lines, Path, Report};
 
 /// Comments and trailing commas; nothing else of what JSON5 allows.
 const OPTIONS: ParseOptions = ParseOptions {
@@ -24,12 +24,13 @@ const OPTIONS: ParseOptions = ParseOptions {
 };
 
 pub(super) fn parse(text: &str, report: &mut Report) -> Option<Node> {
+    let lines = Lines::new(text);
     match jsonc_parser::parse_to_ast(text, &CollectOptions::default(), &OPTIONS) {
         Ok(ast) => Some(ast.value.map_or_else(super::empty, |value| {
-            Reader { text, report }.node(value, &Path::default())
+            Reader { lines, report }.node(value, &Path::default())
         })),
         Err(error) => {
-            let at = Position::of(text, error.range().start);
+            let at = lines.position(error.range().start);
             let problem = error.kind().to_string().to_lowercase();
             report.fault(
                 at,
@@ -42,13 +43,13 @@ pub(super) fn parse(text: &str, report: &mut Report) -> Option<Node> {
 }
 
 struct Reader<'a> {
-    text: &'a str,
+    lines: Lines<'a>,
     report: &'a mut Report,
 }
 
 impl Reader<'_> {
     fn node(&mut self, value: Value<'_>, path: &Path) -> Node {
-        let at = Position::of(self.text, value.start());
+        let at = self.lines.position(value.start());
         let data = match value {
             Value::NullKeyword(_) => Data::Null,
             Value::BooleanLit(boolean) => Data::Bool(boolean.value),
@@ -67,7 +68,7 @@ impl Reader<'_> {
             Value::Object(object) => {
                 let mut entries = Vec::new();
                 for property in object.properties {
-                    let at = Position::of(self.text, property.range.start);
+                    let at = self.lines.position(property.range.start);
                     let key = match property.name {
                         ObjectPropName::String(text) => text.value.into_owned(),
                         ObjectPropName::Word(word) => word.value.to_owned(),

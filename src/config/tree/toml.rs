@@ -3,13 +3,20 @@
 use toml_edit::{Document, Item, TableLike, Value};
 
 use super::{Data, Entry, Node};
-use crate::config::fault::{Path, Position, Quoted, Report};
+use crate::config::fault::{Lines, Path, Position, Quoted, Report};
 
 pub(super) fn parse(source: &str, report: &mut Report) -> Option<Node> {
+    let lines = Lines::new(source);
     match Document::parse(source) {
         Ok(document) => {
             let top = Position { line: 1, column: 1 };
-            Some(Reader { text: source }.table(document.as_table(), top))
+            Some(
+                Reader {
+                    text: source,
+                    lines,
+                }
+                .table(document.as_table(), top),
+            )
         }
         Err(error) => {
             let span = error.span().unwrap_or_default();
@@ -19,7 +26,7 @@ pub(super) fn parse(source: &str, report: &mut Report) -> Option<Node> {
                 }
                 _ => format!("is not valid TOML here: {}", error.message()),
             };
-            report.fault(Position::of(source, span.start), &Path::default(), text);
+            report.fault(lines.position(span.start), &Path::default(), text);
             None
         }
     }
@@ -27,6 +34,7 @@ pub(super) fn parse(source: &str, report: &mut Report) -> Option<Node> {
 
 struct Reader<'a> {
     text: &'a str,
+    lines: Lines<'a>,
 }
 
 impl Reader<'_> {
@@ -87,6 +95,6 @@ impl Reader<'_> {
     }
 
     fn position(&self, span: Option<std::ops::Range<usize>>, near: Position) -> Position {
-        span.map_or(near, |span| Position::of(self.text, span.start))
+        span.map_or(near, |span| self.lines.position(span.start))
     }
 }
