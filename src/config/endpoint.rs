@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    server::Selection,
+    shown::Selection,
     value::{Scope, ServerId},
 };
 

@@ -9,7 +9,10 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::value::{Backoff, HeaderName, HttpUrl, Patterns, Period, Secret, Size};
+use super::{
+    shown::{Shown, Tools},
+    value::{Backoff, HeaderName, HttpUrl, Period, Secret, Size},
+};
 
 /// One MCP server.
 #[derive(Clone, Debug, Deserialize)]
@@ -47,7 +50,7 @@ pub enum Target {
 }
 
 /// A process to start.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Process {
     /// The program: a path, or a name that is looked up in `PATH`.
     pub command: String,
@@ -68,6 +71,19 @@ pub struct Remote {
     pub url: HttpUrl,
     /// Headers that every request carries.
     pub headers: IndexMap<HeaderName, Secret>,
+}
+
+/// Arguments do not print: people put keys into them.
+impl std::fmt::Debug for Process {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Process")
+            .field("command", &self.command)
+            .field("args", &self.args.len())
+            .field("env", &self.env)
+            .field("cwd", &self.cwd)
+            .field("inherit_env", &self.inherit_env)
+            .finish()
+    }
 }
 
 impl Server {
@@ -93,6 +109,7 @@ impl Server {
 #[schemars(rename = "Server")]
 pub(crate) struct Entry {
     /// The program to run: a path, or a name that is looked up in `PATH`. It speaks on standard input and output.
+    #[schemars(length(min = 1))]
     command: Option<String>,
     /// Arguments of the program.
     #[schemars(with = "Vec<Plain>")]
@@ -101,15 +118,17 @@ pub(crate) struct Entry {
     env: IndexMap<String, Secret>,
     /// A file of `NAME=value` lines with more variables for the program; `env` comes before it.
     #[serde(rename = "envFile")]
+    #[schemars(length(min = 1))]
     env_file: Option<String>,
-    /// The program's working directory.
+    /// The program's working directory; relative to the file that it stands in.
+    #[schemars(length(min = 1))]
     cwd: Option<PathBuf>,
     /// Variables that the program gets from the gateway's own environment, besides the usual ones.
     inherit_env: Vec<String>,
     /// The address to connect to, instead of a `command`.
     url: Option<HttpUrl>,
     /// Headers that every request to `url` carries.
-    #[schemars(extend("propertyNames" = super::value::schema_of::<HeaderName>()), with = "IndexMap<String, Secret>")]
+    #[schemars(extend("propertyNames" = super::value::names_of::<HeaderName>()), with = "IndexMap<String, Secret>")]
     headers: IndexMap<HeaderName, Secret>,
     /// The transport, as desktop clients write it. It follows from `command` or `url` and need not be written.
     #[serde(rename = "type")]
@@ -349,89 +368,5 @@ impl Default for Timeouts {
             call_max: Period::seconds(10 * 60),
             idle_stream: Period::seconds(5 * 60),
         }
-    }
-}
-
-/// Which names are shown.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Selection {
-    /// Globs of names to show. Left out: all.
-    pub allow: Option<Patterns>,
-    /// Globs of names to hide, whatever `allow` says.
-    pub deny: Option<Patterns>,
-}
-
-impl Selection {
-    /// Whether a name is shown.
-    pub fn admits(&self, name: &str) -> bool {
-        admits(self.allow.as_ref(), self.deny.as_ref(), name)
-    }
-}
-
-/// Which things are shown, and how. Names are the server's own.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Shown {
-    /// Globs of names to show. Left out: all.
-    pub allow: Option<Patterns>,
-    /// Globs of names to hide, whatever `allow` says.
-    pub deny: Option<Patterns>,
-    /// New names, by the server's own.
-    pub rename: IndexMap<String, String>,
-    /// New descriptions, by the server's own names.
-    pub describe: IndexMap<String, String>,
-}
-
-impl Shown {
-    /// Whether the thing with this name of the server's is shown.
-    pub fn admits(&self, name: &str) -> bool {
-        admits(self.allow.as_ref(), self.deny.as_ref(), name)
-    }
-}
-
-/// Which tools are shown, and how. Names are the server's own.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Tools {
-    /// Globs of names to show. Left out: all.
-    pub allow: Option<Patterns>,
-    /// Globs of names to hide, whatever `allow` says.
-    pub deny: Option<Patterns>,
-    /// New names, by the server's own.
-    pub rename: IndexMap<String, String>,
-    /// New descriptions, by the server's own names.
-    pub describe: IndexMap<String, String>,
-    /// Values of parameters that are fixed and hidden from callers, by tool and parameter.
-    pub fix: IndexMap<String, IndexMap<String, Fixed>>,
-}
-
-impl Tools {
-    /// Whether the tool with this name of the server's is shown.
-    pub fn admits(&self, name: &str) -> bool {
-        admits(self.allow.as_ref(), self.deny.as_ref(), name)
-    }
-}
-
-fn admits(allow: Option<&Patterns>, deny: Option<&Patterns>, name: &str) -> bool {
-    allow.is_none_or(|globs| globs.matches(name)) && !deny.is_some_and(|globs| globs.matches(name))
-}
-
-/// The value of a fixed parameter. It may hold what came from the environment, so it does not print.
-#[derive(Clone, Deserialize, JsonSchema)]
-#[serde(transparent)]
-#[schemars(inline)]
-pub struct Fixed(serde_json::Value);
-
-impl Fixed {
-    /// The value.
-    pub fn value(&self) -> &serde_json::Value {
-        &self.0
-    }
-}
-
-impl std::fmt::Debug for Fixed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("***")
     }
 }

@@ -33,10 +33,10 @@ pub struct Config {
     pub tls: Option<Tls>,
     /// The MCP servers behind the gateway, by name: up to 31 lower-case letters, digits and `-`. `mcpServers` is
     /// another name for this key.
-    #[schemars(extend("propertyNames" = super::value::schema_of::<ServerId>()), with = "IndexMap<String, Server>")]
+    #[schemars(extend("propertyNames" = super::value::names_of::<ServerId>()), with = "IndexMap<String, Server>")]
     pub servers: IndexMap<ServerId, Server>,
     /// The paths that clients connect to and what is behind each. Left out: `/mcp` with every server.
-    #[schemars(extend("propertyNames" = super::value::schema_of::<EndpointPath>()), with = "IndexMap<String, Endpoint>")]
+    #[schemars(extend("propertyNames" = super::value::names_of::<EndpointPath>()), with = "IndexMap<String, Endpoint>")]
     pub endpoints: IndexMap<EndpointPath, Endpoint>,
     /// Whether every server is also served alone, its names untouched, at `/mcp/NAME`.
     pub single_server: bool,
@@ -94,13 +94,15 @@ impl Config {
     }
 }
 
-/// A certificate and its key.
+/// A certificate and its key. Paths are relative to the file that they stand in.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tls {
     /// A PEM file with the certificate and its chain.
+    #[schemars(length(min = 1))]
     pub cert: PathBuf,
     /// A PEM file with the private key.
+    #[schemars(length(min = 1))]
     pub key: PathBuf,
 }
 

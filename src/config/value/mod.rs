@@ -119,6 +119,15 @@ pub(crate) fn schema_of<T: Written>() -> schemars::Schema {
     schema
 }
 
+/// The schema of the keys of a map. Nothing expands in a key.
+pub(crate) fn names_of<T: Written>() -> schemars::Schema {
+    let mut schema = schemars::json_schema!({ "x-kind": T::KIND, "examples": [T::EXAMPLE] });
+    if let Some(pattern) = T::PATTERN {
+        schema.insert("pattern".into(), pattern.into());
+    }
+    schema
+}
+
 /// What the reader needs to know about one kind.
 pub(crate) struct Kind {
     /// What faults call it, with an article.

@@ -82,7 +82,7 @@ impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let largest = UNITS
             .iter()
-            .find(|(_, bytes)| self.0 >= *bytes && self.0 % bytes == 0);
+            .find(|(_, bytes)| self.0 >= *bytes && self.0.is_multiple_of(*bytes));
         let (unit, bytes) = largest.unwrap_or(&("B", 1));
         write!(f, "{}{unit}", self.0 / bytes)
     }

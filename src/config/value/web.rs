@@ -7,7 +7,7 @@ use url::Url;
 use super::{Written, Wrong};
 
 /// An absolute `http` or `https` URL without credentials and without a fragment.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct HttpUrl(Url);
 
 /// The origin of a browser page, or `*` for any.
@@ -30,6 +30,13 @@ impl HttpUrl {
     /// The URL.
     pub fn as_url(&self) -> &Url {
         &self.0
+    }
+}
+
+/// Without the query: people put keys into it.
+impl fmt::Debug for HttpUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.as_str().split('?').next().unwrap_or_default())
     }
 }
 
@@ -158,18 +165,21 @@ impl FromStr for HostName {
                 "a name with or without a port, such as `mcp.example.com` or `mcp.example.com:8443`",
             )
         };
-        // An authority has no userinfo here; `Uri` itself would take one.
+        // An authority may carry user information, and any text for a port; a `Host` may not.
         let authority = text.parse::<http::uri::Authority>().map_err(|_| wrong())?;
-        let port_fits = !text.ends_with(':') && !text.contains(['@', '*']);
-        if !port_fits || authority.host().is_empty() {
+        let host = authority.host();
+        if host.is_empty() || text.contains(['@', '*']) {
             return Err(wrong());
         }
-        let port = authority.port_u16();
-        if authority.port().is_some() && port.is_none() {
-            return Err(wrong());
-        }
+        let port = match text[host.len()..].strip_prefix(':') {
+            None => None,
+            Some(port) if port.bytes().all(|b| b.is_ascii_digit()) => {
+                Some(port.parse().map_err(|_| wrong())?)
+            }
+            Some(_) => return Err(wrong()),
+        };
         Ok(HostName {
-            host: authority.host().to_ascii_lowercase().into(),
+            host: host.to_ascii_lowercase().into(),
             port,
         })
     }
