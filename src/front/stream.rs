@@ -43,7 +43,6 @@ pub enum Opening {
     Prime,
     /// A comment, so that a first byte goes out at once.
     Comment,
-    Nothing,
 }
 
 impl EventBody {
@@ -78,7 +77,6 @@ impl EventBody {
                 Some(sse::prime(&EventId::start(body.outbox.number), retry))
             }
             Opening::Prime | Opening::Comment => Some(sse::KEEP_ALIVE),
-            Opening::Nothing => None,
         };
         body
     }
