@@ -1,1 +1,3 @@
-fn main() {}
+fn main() {
+    drawbridge::backend::stdio::child_main_if_asked();
+}
