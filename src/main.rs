@@ -19,8 +19,13 @@ enum Command {
     Example(ExampleArgs),
 }
 
+fn main() -> ExitCode {
+    drawbridge::backend::stdio::child_main_if_asked();
+    run()
+}
+
 #[tokio::main]
-async fn main() -> ExitCode {
+async fn run() -> ExitCode {
     let Command::Example(args) = Cli::parse().command;
     match example::run(args).await {
         Ok(()) => ExitCode::SUCCESS,

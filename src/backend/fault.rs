@@ -20,6 +20,9 @@ pub enum Fault {
     /// The process ended, or the connection broke, while calls were running.
     #[error("ended unexpectedly: {reason}")]
     Crashed { reason: String },
+    /// The gateway ended the process itself, for the reason given.
+    #[error("was stopped: {0}")]
+    Stopped(&'static str),
     #[error("no answer within {0:?}")]
     TimedOut(Duration),
     /// The server does not know our session any more (HTTP 404). Nothing ran.
@@ -63,7 +66,11 @@ impl Fault {
     pub fn may_have_run(&self) -> bool {
         match self {
             Self::Unreachable { ran, .. } => *ran == Ran::Maybe,
-            Self::Crashed { .. } | Self::TimedOut(_) | Self::NotMcp(_) | Self::Cancelled => true,
+            Self::Crashed { .. }
+            | Self::Stopped(_)
+            | Self::TimedOut(_)
+            | Self::NotMcp(_)
+            | Self::Cancelled => true,
             // The request was refused before it left, or it was the answer that grew too large.
             Self::TooLarge(_) => true,
             Self::SessionLost
@@ -80,6 +87,7 @@ impl Fault {
         let (code, text) = match self {
             Self::Unreachable { .. } => (code::UNREACHABLE, "cannot be reached"),
             Self::Crashed { .. } => (code::UNREACHABLE, "ended while the call was running"),
+            Self::Stopped(_) => (code::UNREACHABLE, "was stopped while the call was running"),
             Self::TimedOut(_) => (code::TIMED_OUT, "did not answer in time"),
             Self::SessionLost => (code::UNREACHABLE, "lost its session"),
             Self::Refused { .. } => (code::REFUSED, "refused the gateway's credentials"),

@@ -1,43 +1,35 @@
-//! Servers that run as local processes.
+//! Servers that run as local processes: their supervision, their caps, their end.
+//!
+//! A [`Supervisor`] runs one server. Opening a link on it finds or starts a process
+//! (`supervisor`, `starting`, `restarts`), within the caps on processes ([`Processes`]),
+//! through a keeper that lets nothing outlive it (`keeper`, `spawn`), learns its era
+//! (`greet`), and hands out a [`StdioLink`]. A process (`process`) matches answers to
+//! calls (`calls`), takes messages without ever waiting (`stdin`), and brings what the
+//! server says to whom it belongs (`inbound`, `links`).
+//!
+//! Answers the stdio transport pages of all five revisions.
 
-use super::{Call, Fault, Profile};
-use crate::mcp::Message;
-use bytes::Bytes;
-use std::sync::Arc;
+mod calls;
+mod environment;
+mod greet;
+mod inbound;
+mod keeper;
+mod lenient;
+mod lines;
+mod link;
+mod links;
+mod places;
+mod process;
+mod restarts;
+mod settings;
+mod spawn;
+mod starting;
+mod stderr;
+mod stdin;
+mod supervisor;
 
-pub struct StdioLink;
-
-impl StdioLink {
-    pub fn next_id(&self) -> u64 {
-        unimplemented!()
-    }
-    pub fn profile(&self) -> &Arc<Profile> {
-        unimplemented!()
-    }
-    pub fn is_alive(&self) -> bool {
-        unimplemented!()
-    }
-    pub async fn call(&self, _call: Call) -> Result<Message, Fault> {
-        unimplemented!()
-    }
-    pub fn send(&self, _message: Bytes) -> Result<(), Fault> {
-        unimplemented!()
-    }
-    pub fn cancel(&self, _id: u64, _reason: Option<&[u8]>) {
-        unimplemented!()
-    }
-    pub async fn close(&self) {
-        unimplemented!()
-    }
-}
-
-pub struct Supervisor;
-
-impl Supervisor {
-    pub async fn open(&self, _opening: super::Opening) -> Result<StdioLink, Fault> {
-        unimplemented!()
-    }
-    pub async fn shutdown(&self, _grace: std::time::Duration) {
-        unimplemented!()
-    }
-}
+pub use keeper::child_main_if_asked;
+pub use link::StdioLink;
+pub use places::Processes;
+pub use settings::{Ending, Isolation, Limits, Protocol, Settings, Start, Timeouts};
+pub use supervisor::{Health, Parts, Supervisor};
