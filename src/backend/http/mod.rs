@@ -1,43 +1,28 @@
 //! Servers reached by streamable HTTP.
+//!
+//! An [`Origin`] is one configured server; it finds out which era the server speaks
+//! and opens an [`HttpLink`] for each holder. All of them share a [`Client`]. The
+//! body of a message is never changed here, and headers are the configured ones plus
+//! the protocol's own: nothing of a caller's request crosses by itself.
 
-use super::{Call, Fault, Profile};
-use crate::mcp::Message;
-use bytes::Bytes;
-use std::sync::Arc;
+mod address;
+mod client;
+mod events;
+mod link;
+mod opening;
+mod origin;
+mod patience;
+mod reply;
+mod resume;
+mod running;
+mod settings;
+mod site;
+mod standing;
+mod verdict;
 
-pub struct HttpLink;
-
-impl HttpLink {
-    pub fn next_id(&self) -> u64 {
-        unimplemented!()
-    }
-    pub fn profile(&self) -> &Arc<Profile> {
-        unimplemented!()
-    }
-    pub fn is_alive(&self) -> bool {
-        unimplemented!()
-    }
-    pub async fn call(&self, _call: Call) -> Result<Message, Fault> {
-        unimplemented!()
-    }
-    pub async fn post(&self, _message: Bytes) -> Result<(), Fault> {
-        unimplemented!()
-    }
-    pub fn cancel(&self, _id: u64, _reason: Option<&[u8]>) {
-        unimplemented!()
-    }
-    pub async fn close(&self) {
-        unimplemented!()
-    }
-}
-
-pub struct Origin;
-
-impl Origin {
-    pub async fn open(&self, _opening: super::Opening) -> Result<HttpLink, Fault> {
-        unimplemented!()
-    }
-    pub async fn shutdown(&self, _grace: std::time::Duration) {
-        unimplemented!()
-    }
-}
+pub use address::{Address, Unusable};
+pub use client::Client;
+pub use link::HttpLink;
+pub use origin::Origin;
+pub use settings::{Fixed, Pool, Settings};
+pub use site::Health;
