@@ -1,5 +1,6 @@
 //! Drawbridge, a gateway for MCP servers.
 
+pub mod admin;
 pub mod auth;
 pub mod backend;
 pub mod bridge;

@@ -20,8 +20,11 @@ pub enum Health {
 }
 
 pub enum Transport {
-    Stdio(Arc<Supervisor>),
-    Http(Arc<Origin>),
+    Stdio {
+        supervisor: Supervisor,
+        eras: Arc<Eras>,
+    },
+    Http(Origin),
     /// The configuration of this one server is incomplete; the text says what is missing.
     Unavailable(String),
 }
@@ -33,7 +36,6 @@ pub struct Server {
     /// The largest message, in bytes.
     pub frame: usize,
     transport: Transport,
-    eras: Arc<Eras>,
     profiles: [ArcSwapOption<Profile>; 2],
     health: watch::Sender<Health>,
 }
@@ -44,7 +46,6 @@ impl Server {
         isolation: Isolation,
         frame: usize,
         transport: Transport,
-        eras: Arc<Eras>,
         metrics: ServerMetrics,
     ) -> Self {
         Self {
@@ -53,7 +54,6 @@ impl Server {
             isolation,
             frame,
             transport,
-            eras,
             profiles: Default::default(),
             health: watch::Sender::new(Health::Starting),
         }
@@ -62,7 +62,7 @@ impl Server {
     /// Opens a link and keeps what the server said of itself.
     pub async fn open(&self, opening: Opening) -> Result<Link, Fault> {
         let opened = match &self.transport {
-            Transport::Stdio(supervisor) => supervisor.open(opening).await.map(Link::Stdio),
+            Transport::Stdio { supervisor, .. } => supervisor.open(opening).await.map(Link::Stdio),
             Transport::Http(origin) => origin.open(opening).await.map(Link::Http),
             Transport::Unavailable(reason) => Err(Fault::unreachable(reason.clone())),
         };
@@ -123,18 +123,22 @@ impl Server {
 
     /// Whether the server is known to speak `era`.
     pub fn speaks(&self, era: Era) -> Option<bool> {
-        self.eras.speaks(era)
+        match &self.transport {
+            Transport::Stdio { eras, .. } => eras.speaks(era),
+            Transport::Http(origin) => origin.eras().speaks(era),
+            Transport::Unavailable(_) => None,
+        }
     }
 
     pub fn is_stdio(&self) -> bool {
-        matches!(self.transport, Transport::Stdio(_))
+        matches!(self.transport, Transport::Stdio { .. })
     }
 
     /// Ends everything that runs for this server, within `grace`.
     pub async fn shutdown(&self, grace: Duration) {
         match &self.transport {
-            Transport::Stdio(supervisor) => supervisor.shutdown(grace).await,
-            Transport::Http(origin) => origin.shutdown(grace).await,
+            Transport::Stdio { supervisor, .. } => supervisor.shutdown(grace).await,
+            Transport::Http(origin) => origin.close(grace).await,
             Transport::Unavailable(_) => {}
         }
     }

@@ -34,6 +34,8 @@ impl Router {
         outbox: &Arc<Outbox>,
     ) -> Answer {
         let id = message.id().unwrap_or(b"null");
+        self.running.fetch_add(1, Ordering::Relaxed);
+        let _running = Counted(&self.running);
         let _counted = match client {
             Client::Legacy(session) => {
                 let calls = &session.state.calls;

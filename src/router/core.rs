@@ -18,7 +18,13 @@ use crate::{
     session::{Bounds, Table},
     telemetry::Metrics,
 };
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -49,6 +55,7 @@ pub struct Router {
     pub(super) subscribers: Subscribers,
     pub(super) seal: Seal,
     pub(super) pending: Pending,
+    pub(super) running: AtomicUsize,
     pub(super) tasks: TaskTracker,
     pub(super) shutdown: CancellationToken,
 }
@@ -72,9 +79,15 @@ impl Router {
             subscribers: Subscribers::default(),
             seal: Seal::new(),
             pending: Pending::default(),
+            running: AtomicUsize::new(0),
             tasks: TaskTracker::new(),
             shutdown: CancellationToken::new(),
         })
+    }
+
+    /// Requests being answered now.
+    pub fn calls(&self) -> usize {
+        self.running.load(Ordering::Relaxed)
     }
 
     /// Runs a task that the shutdown waits for.
