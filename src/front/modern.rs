@@ -50,7 +50,10 @@ pub async fn answer(
         }
         // Closing the stream is the only cancellation; what else comes is taken and means nothing.
         Kind::Notification => return Ok(StatusCode::ACCEPTED.into_response()),
-        Kind::Request if message.method() == Method::Initialize => {
+        // A real client sends `initialize` under this header; with the metadata of the era it is just an unknown method.
+        Kind::Request
+            if message.method() == Method::Initialize && message.inner().meta_version.is_none() =>
+        {
             return initialize(front, endpoint, &principal, readable, &message).await;
         }
         Kind::Request => {}

@@ -59,6 +59,13 @@ pub(super) async fn text(front: &Front, parts: &Parts, body: Body) -> Result<Byt
     read.map_err(|refusal| (refusal, None))
 }
 
+/// The id of a request that is refused for another reason, if it can be read.
+pub(super) async fn id_of(front: &Front, parts: &Parts, body: Body) -> Option<Vec<u8>> {
+    let text = text(front, parts, body).await.ok()?;
+    let message = Message::parse(text, front.settings.json_depth).ok()?;
+    message.id().map(<[u8]>::to_vec)
+}
+
 pub(super) fn malformed(error: Malformed) -> Refusal {
     match error {
         Malformed::Json(error) => Refusal::NotJson(error.to_string()),

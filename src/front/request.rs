@@ -97,7 +97,11 @@ async fn admitted(
         }
     };
     if let Some(Err(asked)) = version {
-        return refuse(Refusal::BadVersion(asked));
+        let id = match parts.method {
+            Method::POST => post::id_of(front, &parts, body).await,
+            _ => None,
+        };
+        return Err((Refusal::BadVersion(asked), id));
     }
     if let Some(session) = &session {
         session.touch();
