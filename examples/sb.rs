@@ -428,7 +428,11 @@ impl Sb {
             .lock()
             .expect("no panic")
             .insert(id.clone(), sender);
-        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        let mut request = json!({"jsonrpc": "2.0", "id": id, "method": method});
+        if !params.is_null() {
+            request["params"] = params;
+        }
+        self.send(&request);
         answer.recv().unwrap_or_default()
     }
 

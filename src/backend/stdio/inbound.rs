@@ -88,12 +88,7 @@ impl Process {
                 }
             }
             Torn::Request(id) => {
-                let id = id.to_string();
-                self.refuse(
-                    id.as_bytes(),
-                    code::INVALID_REQUEST,
-                    "the request cannot be read",
-                );
+                self.refuse(&id, code::INVALID_REQUEST, "the request cannot be read");
             }
             Torn::Nothing => self.note_noise(length),
         }

@@ -10,12 +10,12 @@ use crate::mcp::{
 };
 
 /// What can be told of a line that is no message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Torn {
     /// An answer to the call with this id of ours.
     Answer(u64),
-    /// A request of the server with this id.
-    Request(u64),
+    /// A request of the server with this id, raw.
+    Request(Vec<u8>),
     Nothing,
 }
 
@@ -23,8 +23,8 @@ pub(super) enum Torn {
 pub(super) fn of_line(line: &[u8]) -> Torn {
     let seen = Seen::of(line);
     match seen.id {
-        Some(id) if seen.method => Torn::Request(id),
-        Some(id) if seen.answer => Torn::Answer(id),
+        Some(id) if seen.method => Torn::Request(id.to_vec()),
+        Some(id) if seen.answer => own_number(id).map_or(Torn::Nothing, Torn::Answer),
         _ => Torn::Nothing,
     }
 }
@@ -34,11 +34,12 @@ pub(super) fn of_ends(ends: &Ends) -> Torn {
     let head = Seen::of(&ends.head);
     if head.method || head.params {
         return match head.id {
-            Some(id) => Torn::Request(id),
+            Some(id) => Torn::Request(id.to_vec()),
             None => Torn::Nothing,
         };
     }
-    match head.id.or_else(|| id_at_end(&ends.tail)) {
+    let id = head.id.and_then(own_number);
+    match id.or_else(|| id_at_end(&ends.tail)) {
         Some(id) if head.answer => Torn::Answer(id),
         _ => Torn::Nothing,
     }
@@ -46,21 +47,24 @@ pub(super) fn of_ends(ends: &Ends) -> Torn {
 
 /// The members at the top of an object, as far as it can be read.
 #[derive(Default)]
-struct Seen {
-    id: Option<u64>,
+struct Seen<'a> {
+    /// A string or an integer, raw.
+    id: Option<&'a [u8]>,
     method: bool,
     params: bool,
     answer: bool,
 }
 
-impl Seen {
-    fn of(text: &[u8]) -> Self {
+impl<'a> Seen<'a> {
+    fn of(text: &'a [u8]) -> Self {
         let mut seen = Self::default();
         let mut scanner = Scanner::new(text, MAX_DEPTH);
         // It fails where the text is cut or broken; what came before that counts.
         let _ = scanner.object(|s, key| {
             if key.is("id") {
-                seen.id = own_number(s.value()?.of(text));
+                let id = s.value()?.of(text);
+                let is_text = id.first() == Some(&b'"') && std::str::from_utf8(id).is_ok();
+                seen.id = (is_text || own_number(id).is_some()).then_some(id);
                 return Ok(());
             }
             seen.method |= key.is("method");
@@ -102,7 +106,10 @@ mod tests {
         let line = b"{\"result\":{\"t\":\"\xc3\"},\"jsonrpc\":\"2.0\",\"id\":6}";
         assert_eq!(of_line(line), Torn::Answer(6));
         assert_eq!(of_line(b"{\"id\":1,\"result\":{}}"), Torn::Answer(1));
-        assert_eq!(of_line(b"{\"id\":1,\"method\":\"\xc3\"}"), Torn::Request(1));
+        assert_eq!(
+            of_line(b"{\"id\":1,\"method\":\"\xc3\"}"),
+            Torn::Request(b"1".to_vec())
+        );
         for noise in [
             "{broken",
             "[INFO] up",
@@ -131,7 +138,10 @@ mod tests {
         }
         assert_eq!(of_ends(&ends(late, "\"id\":6}}")), Torn::Nothing);
         let request = "{\"id\":5,\"method\":\"sampling/createMessage\",\"params\":{\"t\":\"xx";
-        assert_eq!(of_ends(&ends(request, "x\"}}")), Torn::Request(5));
+        assert_eq!(
+            of_ends(&ends(request, "x\"}}")),
+            Torn::Request(b"5".to_vec())
+        );
         assert_eq!(of_ends(&ends("plain text", "id\":6}")), Torn::Nothing);
     }
 }

@@ -6,7 +6,7 @@
 
 use super::{
     Settings,
-    calls::{Answer, Calls, Load},
+    calls::{Answer, Calls, Load, unsent},
     links::Links,
     spawn::{Control, News, Spawned},
     stderr,
@@ -52,6 +52,8 @@ pub(super) struct Process {
     /// Why it ends, once it does.
     fault: Mutex<Option<Fault>>,
     stopping: CancellationToken,
+    /// It reads no more, though nobody closed its input.
+    deaf: Notify,
     wrote: AtomicBool,
     first_output: Notify,
     last_words: Mutex<String>,
@@ -86,6 +88,7 @@ impl Process {
             profile: OnceLock::new(),
             fault: Mutex::new(None),
             stopping: CancellationToken::new(),
+            deaf: Notify::new(),
             wrote: AtomicBool::new(false),
             first_output: Notify::new(),
             last_words: Mutex::new(String::new()),
@@ -101,7 +104,7 @@ impl Process {
             }),
             writer: tokio::spawn(async move {
                 if writing.stdin.run().await.is_err() {
-                    writing.stop(reads_no_more());
+                    writing.deaf.notify_one();
                 }
             }),
             ended,
@@ -153,15 +156,24 @@ impl Process {
         }
     }
 
-    /// Sends a notification, a response or a request that nobody waits for.
+    /// Sends a notification or a response.
     pub(super) fn send(&self, message: Bytes) -> Result<(), Fault> {
-        self.stdin.send(message).map_err(|unsent| match unsent {
-            Unsent::Full => Fault::Busy("reads too slowly: too much waits already"),
-            Unsent::Closed => {
-                self.stop(reads_no_more());
-                Fault::unreachable("its input is closed")
+        match self.put(message)? {
+            true => Ok(()),
+            false => Err(Fault::unreachable("its input is closed")),
+        }
+    }
+
+    /// `false` if it reads nothing any more: then its end is near, and the reason will be told.
+    fn put(&self, message: Bytes) -> Result<bool, Fault> {
+        match self.stdin.send(message) {
+            Ok(()) => Ok(true),
+            Err(Unsent::Full) => Err(Fault::Busy("reads too slowly: too much waits already")),
+            Err(Unsent::Closed) => {
+                self.deaf.notify_one();
+                Ok(false)
             }
-        })
+        }
     }
 
     /// Sends a request and waits for its answer, however long that takes. Dropping the
@@ -173,8 +185,9 @@ impl Process {
             id,
             silent,
         };
-        self.send(message)?;
-        poll_fn(|context| self.calls.poll(id, context)).await
+        let sent = self.put(message)?;
+        let answer = poll_fn(|context| self.calls.poll(id, context)).await;
+        unless(sent, answer)
     }
 
     /// Sends a request and waits for its answer within the limits for calls.
@@ -185,7 +198,7 @@ impl Process {
             id,
             silent: false,
         };
-        self.send(message)?;
+        let sent = self.put(message)?;
         let begun = Instant::now();
         let limits = &self.settings.timeouts;
         let mut answer = poll_fn(|context| self.calls.poll(id, context));
@@ -193,7 +206,7 @@ impl Process {
         loop {
             tokio::select! {
                 biased;
-                answer = &mut answer => return answer,
+                answer = &mut answer => return unless(sent, answer),
                 () = &mut patience => {}
             }
             let deadline = self.calls.deadline(id, begun, limits.call, limits.call_max);
@@ -256,17 +269,16 @@ impl Process {
         ));
         loop {
             tokio::select! {
-                () = self.stopping.cancelled() => return self.asked_for(),
+                () = self.stopping.cancelled() => return Ok(()),
                 news = control.next() => match news {
                     News::Runs(pid) => self.pid.store(pid, Ordering::Relaxed),
                     other => return Err(self.ended(other, readers).await),
                 },
                 _ = &mut readers.stdout => {
-                    let news = tokio::time::timeout(NEWS, control.next()).await;
-                    return Err(match news {
-                        Ok(news @ News::Ended(_)) => self.ended(news, readers).await,
-                        _ => self.over("it closed its output".into()),
-                    });
+                    return Err(self.closed("it closed its output", control, readers).await);
+                }
+                () = self.deaf.notified() => {
+                    return Err(self.closed("it closed its input", control, readers).await);
                 }
                 () = &mut idle => {
                     let quiet = self.load().idle_since + self.settings.limits.idle;
@@ -282,12 +294,19 @@ impl Process {
         }
     }
 
-    /// Its end was asked for, unless it was noticed here that it does not go on.
-    fn asked_for(&self) -> Result<(), Fault> {
-        let fault = self.fault.lock().expect("no holder of this lock panics");
-        match &*fault {
-            Some(fault @ Fault::Crashed { .. }) => Err(fault.clone()),
-            _ => Ok(()),
+    /// It closed one of its streams, most likely because it ends.
+    async fn closed(&self, what: &str, control: &mut Control, readers: &mut Readers) -> Fault {
+        let news = async {
+            loop {
+                match control.next().await {
+                    News::Runs(pid) => self.pid.store(pid, Ordering::Relaxed),
+                    news => return news,
+                }
+            }
+        };
+        match tokio::time::timeout(NEWS, news).await {
+            Ok(news) => self.ended(news, readers).await,
+            Err(_) => self.over(what.to_owned()),
         }
     }
 
@@ -417,8 +436,10 @@ fn kill_group(pid: i32) {
     }
 }
 
-fn reads_no_more() -> Fault {
-    Fault::Crashed {
-        reason: "it closed its input".into(),
+/// An answer, or a fault that says that the call provably did not run if it was not even sent.
+fn unless(sent: bool, answer: Answer) -> Answer {
+    match sent {
+        true => answer,
+        false => answer.map_err(|fault| unsent(&fault)),
     }
 }
