@@ -31,6 +31,8 @@ pub struct Reader {
     has_data: bool,
     name: String,
     id: Option<String>,
+    /// The `id:` of the event that is being read.
+    next_id: Option<String>,
     retry: Option<u64>,
     after_cr: bool,
     at_start: bool,
@@ -46,6 +48,7 @@ impl Reader {
             has_data: false,
             name: String::new(),
             id: None,
+            next_id: None,
             retry: None,
             after_cr: false,
             at_start: true,
@@ -119,7 +122,7 @@ impl Reader {
             }
             b"event" => self.name = String::from_utf8_lossy(value).into_owned(),
             b"id" if !value.contains(&0) => {
-                self.id = Some(String::from_utf8_lossy(value).into_owned());
+                self.next_id = Some(String::from_utf8_lossy(value).into_owned());
             }
             b"retry" if !value.is_empty() && value.iter().all(u8::is_ascii_digit) => {
                 self.retry = std::str::from_utf8(value).ok().and_then(|v| v.parse().ok());
@@ -133,6 +136,9 @@ impl Reader {
     fn dispatch<F: FnMut(Event)>(&mut self, each: &mut F) {
         let name = std::mem::take(&mut self.name);
         let retry = self.retry.take();
+        if let Some(id) = self.next_id.take() {
+            self.id = Some(id);
+        }
         let has_data = std::mem::take(&mut self.has_data);
         if has_data || retry.is_some() {
             each(Event {
@@ -144,7 +150,7 @@ impl Reader {
         }
     }
 
-    /// The last `id:` seen, also of an event that is not complete.
+    /// The id of the last complete event that had one: what comes after it has not been read.
     pub fn last_id(&self) -> Option<&str> {
         self.id.as_deref()
     }
@@ -199,6 +205,15 @@ mod tests {
         assert_eq!(events[0].name, "x");
         assert_eq!(events[0].id.as_deref(), Some("1"));
         assert_eq!(events[3].retry, Some(5));
+    }
+
+    #[test]
+    fn the_id_of_an_unfinished_event_does_not_count() {
+        let mut reader = Reader::new(100);
+        reader.feed(b"id: 1\n\nid: 2\ndata: x\n", |_| ()).unwrap();
+        assert_eq!(reader.last_id(), Some("1"));
+        reader.feed(b"\n", |_| ()).unwrap();
+        assert_eq!(reader.last_id(), Some("2"));
     }
 
     #[test]

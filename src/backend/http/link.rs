@@ -308,9 +308,9 @@ impl Core {
     }
 
     fn leave(&self, state: u8) -> bool {
-        let before =
-            self.state
-                .compare_exchange(OPEN, state, Ordering::AcqRel, Ordering::Relaxed);
+        let before = self
+            .state
+            .compare_exchange(OPEN, state, Ordering::AcqRel, Ordering::Relaxed);
         if before.is_err() {
             return false;
         }

@@ -74,7 +74,9 @@ pub(super) async fn discover(site: &Site, opening: &Opening) -> Result<Discovere
     })
     .await?;
     match reply.0 {
-        Reply::Answer(answer) if answer.status.is_server_error() => Err(silent(site, answer.status)),
+        Reply::Answer(answer) if answer.status.is_server_error() => {
+            Err(silent(site, answer.status))
+        }
         Reply::Nothing { status, .. } if status.is_server_error() => Err(silent(site, status)),
         Reply::Answer(answer) => judge_discovery(&answer),
         Reply::Nothing { .. } => Ok(Discovered::Legacy(None)),
@@ -180,8 +182,7 @@ async fn attempt(
 ) -> Result<Attempted, Fault> {
     let message = initialize_message(opening, revision, id);
     let mut early = Vec::new();
-    let (reply, session) =
-        ask(site, id, &mut early, |uri| post(site, uri, &message)).await?;
+    let (reply, session) = ask(site, id, &mut early, |uri| post(site, uri, &message)).await?;
     match reply {
         Reply::Answer(answer) if answer.message.kind() == Kind::Result => {
             let introduced = introduce(&answer.message, session)?;
@@ -220,8 +221,7 @@ fn refused(answer: &Answer, asked: Revision) -> Attempted {
     if let Some(other) = other.filter(|other| *other != asked) {
         return Attempted::Other(other);
     }
-    let unknown =
-        answer.status == StatusCode::NOT_FOUND && error == Some(code::METHOD_NOT_FOUND);
+    let unknown = answer.status == StatusCode::NOT_FOUND && error == Some(code::METHOD_NOT_FOUND);
     Attempted::Done(Initialized::Refused {
         fault: Fault::Declined(error_text(message)),
         modern: is_modern_error(error) || unknown,
@@ -295,15 +295,18 @@ fn post(site: &Site, uri: Uri, message: &Bytes) -> Request<Full<Bytes>> {
 fn discover_message(opening: &Opening) -> Bytes {
     let ns = "io.modelcontextprotocol";
     let revision = Revision::NEWEST;
-    let mut params = format!(
-        "{{\"_meta\":{{\"{ns}/protocolVersion\":\"{revision}\",\"{ns}/clientInfo\":"
-    )
-    .into_bytes();
+    let mut params =
+        format!("{{\"_meta\":{{\"{ns}/protocolVersion\":\"{revision}\",\"{ns}/clientInfo\":")
+            .into_bytes();
     params.extend_from_slice(&opening.client_info);
     params.extend_from_slice(format!(",\"{ns}/clientCapabilities\":").as_bytes());
     params.extend_from_slice(&opening.capabilities);
     params.extend_from_slice(b"}}");
-    code::call_message(Some(&DISCOVER.to_string()), "server/discover", Some(&params))
+    code::call_message(
+        Some(&DISCOVER.to_string()),
+        "server/discover",
+        Some(&params),
+    )
 }
 
 fn initialize_message(opening: &Opening, revision: Revision, id: u64) -> Bytes {

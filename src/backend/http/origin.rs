@@ -132,7 +132,9 @@ impl Origin {
             return None;
         }
         let known = self.profile.lock().expect(LOCK);
-        let (profile, until) = known.as_ref().filter(|(_, until)| *until > Instant::now())?;
+        let (profile, until) = known
+            .as_ref()
+            .filter(|(_, until)| *until > Instant::now())?;
         Some(Discovered::Modern {
             profile: profile.clone(),
             keep: until.duration_since(Instant::now()),

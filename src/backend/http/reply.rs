@@ -33,7 +33,10 @@ pub(super) struct Answer {
 pub(super) enum Reply {
     Answer(Answer),
     /// HTTP ended and no message answered the request; with the body, or the start of it.
-    Nothing { status: StatusCode, text: Bytes },
+    Nothing {
+        status: StatusCode,
+        text: Bytes,
+    },
     /// An event stream ended before the answer.
     Broken(Trail),
 }
@@ -87,7 +90,9 @@ pub(super) async fn read<F: FnMut(Message)>(
             Err(trail) => Ok(Reply::Broken(trail)),
         };
     }
-    let text = patience.hold(collect(response.into_body(), limit)).await??;
+    let text = patience
+        .hold(collect(response.into_body(), limit))
+        .await??;
     let Some(sorted) = in_json(&text, id, status.as_u16() >= 400, other) else {
         return Ok(Reply::Nothing { status, text });
     };

@@ -10,10 +10,7 @@ use super::{
     patience::Patience,
     reply::{self, Trail, follow},
 };
-use crate::{
-    backend::Fault,
-    mcp::Message,
-};
+use crate::{backend::Fault, mcp::Message};
 use http::StatusCode;
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
@@ -37,7 +34,9 @@ pub(super) async fn resume(
             break;
         };
         let wait = FIRST_WAIT * 2_u32.pow(failures);
-        let wait = trail.retry.map_or(wait, |r| r.max(if failures == 0 { r } else { wait }));
+        let wait = trail
+            .retry
+            .map_or(wait, |r| r.max(if failures == 0 { r } else { wait }));
         patience.hold(tokio::time::sleep(wait)).await?;
         let began = Instant::now();
         let sent = core.site.send(|uri| core.get_request(uri, Some(&last)));

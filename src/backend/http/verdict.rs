@@ -193,10 +193,7 @@ mod tests {
     #[test]
     fn a_server_that_became_modern_loses_its_legacy_links() {
         let body = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"x","data":{"supported":["2026-07-28"]}}}"#;
-        assert_eq!(
-            judge(400, body, true, Era::Legacy, true),
-            Verdict::WrongEra
-        );
+        assert_eq!(judge(400, body, true, Era::Legacy, true), Verdict::WrongEra);
     }
 
     #[test]
@@ -204,10 +201,7 @@ mod tests {
         let asked = Revision::V2025_11_25;
         let error = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Unsupported","data":{"supported":["2024-11-05","x"],"requested":"2025-11-25"}}}"#;
         let error = Message::parse(Bytes::from_static(error.as_bytes()), 64).unwrap();
-        assert_eq!(
-            offered(Some(&error), b"", asked),
-            [Revision::V2024_11_05]
-        );
+        assert_eq!(offered(Some(&error), b"", asked), [Revision::V2024_11_05]);
         let text = b"Unsupported 2025-11-25 (supported versions: 2025-06-18, 2025-03-26)";
         assert_eq!(
             offered(None, text, asked),
