@@ -432,9 +432,10 @@ impl Inner {
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
             changed.as_mut().enable();
-            let state = self.lock();
-            let gone = state.all.is_empty() && state.starting == 0;
-            drop(state);
+            let gone = {
+                let state = self.lock();
+                state.all.is_empty() && state.starting == 0
+            };
             if gone {
                 return;
             }

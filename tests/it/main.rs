@@ -1,0 +1,7 @@
+//! The gateway as a whole, against scripted servers that misbehave and clients that do.
+//!
+//! One file for each behaviour; builders in `support`.
+
+mod support;
+
+mod smoke;

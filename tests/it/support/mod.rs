@@ -1,0 +1,10 @@
+//! Builders for tests: a gateway in this process, scripted servers on HTTP (`hb`) and stdio (`sb`), and a client that can misbehave.
+
+#![allow(dead_code, unused_imports, reason = "each test file uses its own part")]
+
+pub mod client;
+pub mod gateway;
+pub mod hb;
+
+pub use client::{Client, Events, Response};
+pub use gateway::{TestGateway, gateway, sb};
