@@ -179,7 +179,8 @@ type Work = Pin<Box<dyn Future<Output = Answer> + Send>>;
 struct Lasting {
     work: Option<Work>,
     front: Arc<Front>,
-    outbox: Arc<Outbox>,
+    /// Where the answer goes then; `None` where nobody could fetch it.
+    outbox: Option<Arc<Outbox>>,
 }
 
 impl Lasting {
@@ -187,7 +188,10 @@ impl Lasting {
         if let Some(work) = self.work.take() {
             let outbox = self.outbox.clone();
             self.front.router.spawn(async move {
-                outbox.push(Sort::Answer, on_one_line(work.await.bytes));
+                let answer = work.await;
+                if let Some(outbox) = outbox {
+                    outbox.push(Sort::Answer, on_one_line(answer.bytes));
+                }
             });
         }
     }
@@ -228,7 +232,7 @@ async fn first_of(
     let mut lasting = Lasting {
         work: Some(work),
         front: front.clone(),
-        outbox: outbox.clone(),
+        outbox: readable.events.then(|| outbox.clone()),
     };
     let Some(work) = &mut lasting.work else {
         unreachable!("it was put there above");

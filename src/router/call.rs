@@ -263,9 +263,14 @@ impl Router {
             Method::Cancelled => self.cancel(session, message),
             Method::Progress => self.progress_of_answer(session, message),
             _ if message.row().sender == crate::mcp::Sender::Server => {}
+            // What no server could be told apart by goes to the only one there is.
+            method if method != Method::RootsChanged && !self.is_single(session) => {}
             _ => {
                 for slot in session.state.slots() {
                     let Some(open) = slot.ready() else { continue };
+                    if open.link.profile().era() == Era::Modern {
+                        continue;
+                    }
                     let text = crate::mcp::edit::on_one_line(message.bytes().clone());
                     if let Err(fault) = open.link.notify(text).await {
                         tracing::debug!(server = %slot.server.id, %fault, "a notification could not be sent");
@@ -273,6 +278,10 @@ impl Router {
                 }
             }
         }
+    }
+
+    fn is_single(&self, session: &ClientSession) -> bool {
+        self.endpoints[session.caller.endpoint].only().is_some()
     }
 
     /// To the one server that runs the call, under that server's id; an unknown id is ignored.

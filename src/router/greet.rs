@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     auth::Principal,
-    backend::Profile,
+    backend::{Health, Profile},
     mcp::{
         Era, Message, Revision, RpcError,
         code::{self, result_message},
@@ -25,6 +25,9 @@ use std::{sync::Arc, time::Duration};
 
 /// How long a modern client may keep what `server/discover` said.
 const DISCOVER_TTL_MS: u64 = 60_000;
+
+/// How long the servers that are not there yet are waited for where another one is.
+const MOMENT: Duration = Duration::from_secs(1);
 
 /// A session that was opened, and the answer to its `initialize`.
 pub struct Greeted {
@@ -57,7 +60,7 @@ impl Router {
         };
         let capabilities_json = Bytes::copy_from_slice(&object(inner.capabilities));
         let capabilities = serde_json::from_slice(&capabilities_json).unwrap_or_default();
-        self.first_contacts(endpoint, Era::Legacy).await;
+        self.first_contacts(endpoint).await;
         let caller = Caller {
             principal: principal.name.clone(),
             endpoint,
@@ -84,7 +87,7 @@ impl Router {
 
     /// `server/discover`.
     pub(super) async fn discover(self: &Arc<Self>, caller: &ModernCaller, id: &[u8]) -> Bytes {
-        self.first_contacts(caller.endpoint, Era::Modern).await;
+        self.first_contacts(caller.endpoint).await;
         let endpoint = &self.endpoints[caller.endpoint];
         let supported: Vec<&str> = Revision::ALL.iter().map(|r| r.as_str()).collect();
         let only = endpoint.only().filter(|_| endpoint.through);
@@ -111,12 +114,21 @@ impl Router {
         result_message(id, result.to_string().as_bytes())
     }
 
-    /// Waits for servers that were never reached, all at once, within the bound.
-    async fn first_contacts(&self, endpoint: usize, _era: Era) {
-        let limit: Duration = self.settings.wait;
-        let places = self.endpoints[endpoint].places.iter();
-        let wait = places.map(|p| p.server.first_contact(limit));
-        futures_util::future::join_all(wait).await;
+    /// Waits for servers that were never reached, all at once, within the bound. Where one is there to work with, the rest is waited for only a moment.
+    async fn first_contacts(&self, endpoint: usize) {
+        let places = &self.endpoints[endpoint].places;
+        let all = |limit: Duration| {
+            let wait = places.iter().map(move |p| p.server.first_contact(limit));
+            futures_util::future::join_all(wait)
+        };
+        let limit = self.settings.wait;
+        if places.iter().all(|p| p.server.health() != Health::Starting) {
+            return;
+        }
+        all(limit.min(MOMENT)).await;
+        if !places.iter().any(|p| p.server.health() == Health::Up) {
+            all(limit.saturating_sub(MOMENT)).await;
+        }
     }
 
     fn initialize_result(&self, endpoint: usize, revision: Revision) -> Bytes {
@@ -184,7 +196,8 @@ fn offered(endpoint: &Endpoint, era: Era) -> Value {
         union::join(&mut all, &json!({"tools": {}}));
     }
     if unknown {
-        union::join(&mut all, &json!({"prompts": {}, "resources": {}}));
+        let lists = json!({"prompts": {}, "resources": {}, "logging": {}, "completions": {}});
+        union::join(&mut all, &lists);
     }
     let announces = !endpoint.through || unknown;
     for list in ["tools", "prompts", "resources"] {
