@@ -2,6 +2,7 @@
 import hashlib
 import json
 import os
+import re
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -53,7 +54,7 @@ def try_cell(client, server, target):
 
 def short(text):
     """Without what differs from machine to machine, and long texts by their start and a sum."""
-    text = text.replace(str(DATA), "{data}")
+    text = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:PORT", text.replace(str(DATA), "{data}"))
     return text if len(text) <= 160 else f"{text[:100]}… {hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 

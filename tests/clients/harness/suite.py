@@ -1,5 +1,6 @@
 """The official conformance suite: how it is run and how its results are read."""
 import re
+import shutil
 
 from .places import NODE, OUT, SUITE, read_json
 from .process import run
@@ -11,16 +12,11 @@ RANK = {"INFO": 0, "SUCCESS": 1, "SKIPPED": 2, "WARNING": 3, "FAILURE": 4}
 def suite(name, arguments, timeout, env=None):
     """Runs it: {scenario: {check: status}} and what it printed. Results stay in the folder `suite/NAME`."""
     folder = OUT / "suite" / name
-    remove(folder)
+    shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     code, out, err = run([NODE, SUITE, *arguments, "--output-dir", folder], env=env, timeout=timeout)
     (folder / "output.log").write_text(out + err)
     return gather(folder), f"exit code {code}"
-
-
-def remove(folder):
-    for path in sorted(folder.rglob("*"), reverse=True):
-        path.rmdir() if path.is_dir() else path.unlink()
 
 
 def gather(folder):
