@@ -69,5 +69,5 @@ def snippet(text):
 
 def curl_line(text):
     """The `curl` command, with lines that a backslash continues."""
-    found = re.search(r"^\s*(curl .*(?:\\\n.*)*)", text, re.MULTILINE)
+    found = re.search(r"^[ \t]*(?:\$ )?(curl (?:.*\\\n)*.*)", text, re.MULTILINE)
     return found and found.group(1)
