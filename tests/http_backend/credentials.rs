@@ -58,6 +58,26 @@ async fn every_request_bears_the_configured_headers_and_the_protocols_own_only()
 }
 
 #[tokio::test]
+async fn a_server_that_wants_event_streams_named_first_gets_them_so() {
+    let hb = Hb::legacy()
+        .on("initialize", |seen| {
+            let accept = seen.header("accept").unwrap();
+            if !accept.starts_with("text/event-stream") {
+                return Reply::status(406);
+            }
+            Reply::json(seen.result(json!({"protocolVersion": "2025-06-18", "capabilities": {}})))
+        })
+        .start()
+        .await;
+    let (link, _) = legacy(&hb).await;
+    call(&link, "a").await.unwrap();
+    let called = hb.wait_for(|s| s.method() == "tools/call").await;
+    let both = "text/event-stream, application/json";
+    assert_eq!(called.header("accept"), Some(both));
+    assert_eq!(hb.count("initialize"), 2);
+}
+
+#[tokio::test]
 async fn a_redirect_within_the_origin_is_followed_with_the_body() {
     let hb = Hb::legacy()
         .on("tools/call", |seen| match seen.path.as_str() {

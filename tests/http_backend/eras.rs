@@ -69,6 +69,7 @@ async fn a_modern_server_is_asked_once_for_many_links() {
 }
 
 type Answer = fn(&Seen) -> Reply;
+type Expected = fn(&Fault) -> bool;
 
 /// What `server/discover` is answered with by a server that speaks the legacy era only.
 const LEGACY: [(&str, Answer); 9] = [
@@ -114,6 +115,19 @@ async fn a_legacy_server_is_known_by_any_answer_that_no_modern_one_gives() {
 }
 
 #[tokio::test]
+async fn many_that_come_at_once_ask_a_legacy_server_one_question() {
+    let hb = Hb::legacy().start().await;
+    let origin = origin(&hb);
+    let ear = Arc::new(Ear::default());
+    let links = (0..8).map(|_| origin.open(opening(Era::Modern, &ear)));
+    for link in futures_util::future::join_all(links).await {
+        call(&link.unwrap(), "a").await.unwrap();
+    }
+    assert_eq!(hb.count("server/discover"), 1);
+    assert_eq!(hb.count("initialize"), 8);
+}
+
+#[tokio::test]
 async fn a_modern_server_is_known_by_its_errors() {
     let answers: [(&str, Answer); 2] = [
         ("404 with -32601", |s| {
@@ -145,7 +159,7 @@ async fn a_modern_server_is_known_by_its_errors() {
 
 #[tokio::test]
 async fn what_says_nothing_of_the_era_is_reported_and_not_guessed_from() {
-    let answers: [(&str, Answer, fn(&Fault) -> bool); 6] = [
+    let answers: [(&str, Answer, Expected); 6] = [
         (
             "401",
             |_| Reply::status(401),

@@ -4,7 +4,7 @@ use super::site::Site;
 use crate::mcp::sse;
 use bytes::Bytes;
 use futures_util::FutureExt;
-use http::{Response, Version};
+use http::{HeaderValue, Response, Version};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use std::{collections::VecDeque, time::Duration};
@@ -105,9 +105,10 @@ impl Events {
         self.next().now_or_never()
     }
 
-    /// The id to resume after, if the server gives any.
-    pub fn last_id(&self) -> Option<&str> {
-        self.reader.last_id()
+    /// The id to resume after, if the server gives any; an empty one is none.
+    pub fn last_id(&self) -> Option<HeaderValue> {
+        let id = self.reader.last_id().filter(|id| !id.is_empty())?;
+        HeaderValue::from_bytes(id.as_bytes()).ok()
     }
 
     /// How long to wait before a new connection, as the server wishes.

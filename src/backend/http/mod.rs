@@ -7,12 +7,14 @@
 
 mod address;
 mod client;
+mod core;
 mod events;
 mod link;
 mod opening;
 mod origin;
 mod patience;
 mod reply;
+mod request;
 mod resume;
 mod running;
 mod settings;

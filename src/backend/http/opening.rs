@@ -5,9 +5,10 @@
 //! (401, 403, 429, 5xx, silence, a refused connection) is a fault and no verdict.
 
 use super::{
-    link::{Introduced, modern_headers},
+    link::Introduced,
     patience::Patience,
     reply::{self, Answer, Reply},
+    request::{self, Outgoing},
     site::Site,
     verdict::offered,
 };
@@ -16,8 +17,7 @@ use crate::{
     mcp::{Era, Kind, Message, Revision, code, header as names},
 };
 use bytes::Bytes;
-use http::{HeaderValue, Request, StatusCode, Uri};
-use http_body_util::Full;
+use http::{HeaderValue, StatusCode, Uri};
 use serde_json::Value;
 use std::{pin::pin, sync::Arc, time::Duration};
 use tokio::sync::oneshot;
@@ -30,13 +30,12 @@ pub(super) const FIRST_CALL: u64 = 4;
 /// What a modern server that does not say what it can do is taken to offer.
 const UNSAID: &[u8] = br#"{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"prompts":{},"resources":{}}}"#;
 
+/// Messages that a server may send before its first answer.
+const EARLY: usize = 100;
+
 /// What `server/discover` showed.
 pub(super) enum Discovered {
-    Modern {
-        profile: Arc<Profile>,
-        /// How long the server lets this be kept.
-        keep: Duration,
-    },
+    Modern(Arc<Profile>),
     /// To be asked with `initialize`, for this revision if the server named any.
     Legacy(Option<Revision>),
 }
@@ -55,25 +54,22 @@ const KEEP_LONGEST: Duration = Duration::from_secs(300);
 
 /// Asks whether the server is modern, and what it offers.
 pub(super) async fn discover(site: &Site, opening: &Opening) -> Result<Discovered, Fault> {
-    let message = discover_message(opening);
     let call = Call {
         id: DISCOVER,
-        message: message.clone(),
+        message: discover_message(opening),
         method: "server/discover",
         other_method: None,
         name: None,
         params: Vec::new(),
     };
-    let reply = ask(site, DISCOVER, &mut Vec::new(), |uri| {
-        let mut request = post(site, uri, &message);
-        let headers = request.headers_mut();
+    let make = |uri| {
+        let mut headers = site.headers();
         let revision = HeaderValue::from_static(Revision::NEWEST.as_str());
-        headers.insert(names::PROTOCOL_VERSION, revision);
-        modern_headers(headers, &call);
-        request
-    })
-    .await?;
-    match reply.0 {
+        headers.insert(request::PROTOCOL_VERSION, revision);
+        request::call(&headers, uri, &call, Era::Modern)
+    };
+    let (reply, _) = ask(site, DISCOVER, &mut Vec::new(), make).await?;
+    match reply {
         Reply::Answer(answer) if answer.status.is_server_error() => {
             Err(silent(site, answer.status))
         }
@@ -107,7 +103,7 @@ fn judge_discovery(answer: &Answer) -> Result<Discovered, Fault> {
 }
 
 fn unsaid() -> Result<Discovered, Fault> {
-    modern(&Bytes::from_static(UNSAID), KEEP)
+    modern(&Bytes::from_static(UNSAID))
 }
 
 /// A legacy server may answer anything with some result; only a `DiscoverResult` counts.
@@ -123,8 +119,7 @@ fn read_discovery(message: &Message) -> Result<Discovered, Fault> {
     let listed = listed.iter().filter_map(Value::as_str);
     let listed: Vec<Revision> = listed.filter_map(Revision::parse).collect();
     if listed.contains(&Revision::NEWEST) {
-        let ttl = value.get("ttlMs").and_then(Value::as_u64);
-        return modern(&result, ttl.map_or(KEEP, Duration::from_millis));
+        return modern(&result);
     }
     match newest_legacy(&listed) {
         Some(revision) => Ok(Discovered::Legacy(Some(revision))),
@@ -132,13 +127,17 @@ fn read_discovery(message: &Message) -> Result<Discovered, Fault> {
     }
 }
 
-fn modern(result: &Bytes, keep: Duration) -> Result<Discovered, Fault> {
+fn modern(result: &Bytes) -> Result<Discovered, Fault> {
     let profile = Profile::read(result, Some(Revision::NEWEST));
     let profile = profile.map_err(|why| Fault::NotMcp(why.to_owned()))?;
-    Ok(Discovered::Modern {
-        profile: Arc::new(profile),
-        keep: keep.min(KEEP_LONGEST),
-    })
+    Ok(Discovered::Modern(Arc::new(profile)))
+}
+
+/// How long the server lets what it said of itself be kept.
+pub(super) fn keep(profile: &Profile) -> Duration {
+    let value: Value = serde_json::from_slice(&profile.result).unwrap_or_default();
+    let ttl = value.get("ttlMs").and_then(Value::as_u64);
+    ttl.map_or(KEEP, Duration::from_millis).min(KEEP_LONGEST)
 }
 
 /// Opens a session of `revision`, or of the one that the server names when it refuses that.
@@ -182,7 +181,8 @@ async fn attempt(
 ) -> Result<Attempted, Fault> {
     let message = initialize_message(opening, revision, id);
     let mut early = Vec::new();
-    let (reply, session) = ask(site, id, &mut early, |uri| post(site, uri, &message)).await?;
+    let make = |uri| request::post(&site.headers(), uri, &message);
+    let (reply, session) = ask(site, id, &mut early, make).await?;
     match reply {
         Reply::Answer(answer) if answer.message.kind() == Kind::Result => {
             let introduced = introduce(&answer.message, session)?;
@@ -266,30 +266,28 @@ async fn ask<F>(
     make: F,
 ) -> Result<(Reply, Option<HeaderValue>), Fault>
 where
-    F: Fn(Uri) -> Request<Full<Bytes>>,
+    F: Fn(Uri) -> Outgoing,
 {
     let limit = site.settings.start;
     let sleep = pin!(tokio::time::sleep(limit));
     let (_wanted, given_up) = oneshot::channel();
     let mut patience = Patience::new(sleep, limit, limit, given_up);
-    let response = patience.hold(site.send(make)).await??;
+    let mut response = patience.hold(site.send(&make)).await??;
+    if response.status() == StatusCode::NOT_ACCEPTABLE && site.turn_accept() {
+        response = patience.hold(site.send(&make)).await??;
+    }
     let session = response.headers().get(names::SESSION_ID);
     let session = session.filter(|id| !id.is_empty()).cloned();
     let session = session.map(|mut id| {
         id.set_sensitive(true);
         id
     });
-    let mut other = |message| early.push(message);
+    let mut other = |message| match early.len() {
+        EARLY => site.metrics.dropped.inc(),
+        _ => early.push(message),
+    };
     let reply = reply::read(site, response, id, &mut patience, &mut other).await?;
     Ok((reply, session))
-}
-
-fn post(site: &Site, uri: Uri, message: &Bytes) -> Request<Full<Bytes>> {
-    let mut request = Request::new(Full::new(message.clone()));
-    *request.method_mut() = http::Method::POST;
-    *request.uri_mut() = uri;
-    *request.headers_mut() = site.headers.clone();
-    request
 }
 
 fn discover_message(opening: &Opening) -> Bytes {

@@ -70,8 +70,17 @@ impl Origin {
         if self.eras.plan(opening.era) == Plan::Initialize {
             return self.legacy_first(opening).await;
         }
+        if let Some(profile) = self.known_profile() {
+            return Ok(self.modern_link(profile, opening));
+        }
+        let one = self.asking.lock().await;
+        if self.eras.plan(opening.era) == Plan::Initialize {
+            // Whoever asked before found a legacy server.
+            drop(one);
+            return self.legacy_first(opening).await;
+        }
         match self.discover(opening).await? {
-            Discovered::Modern { profile, .. } => Ok(self.modern_link(profile, opening)),
+            Discovered::Modern(profile) => Ok(self.modern_link(profile, opening)),
             Discovered::Legacy(_) if self.is_fixed() => Err(Fault::WrongEra("modern")),
             Discovered::Legacy(named) => {
                 let link = match self.initialize(opening, named).await? {
@@ -99,8 +108,9 @@ impl Origin {
             self.eras.learn(Era::Legacy, false);
         }
         // Some modern servers refuse it with an error that anybody could give.
+        let _one = self.asking.lock().await;
         match self.discover(opening).await {
-            Ok(Discovered::Modern { profile, .. }) => {
+            Ok(Discovered::Modern(profile)) => {
                 self.eras.learn(Era::Legacy, false);
                 Ok(self.modern_link(profile, opening))
             }
@@ -110,35 +120,27 @@ impl Origin {
         }
     }
 
+    /// Asks the server for its era, unless a modern answer is at hand. Only for the holder of `asking`.
     async fn discover(&self, opening: &Opening) -> Result<Discovered, Fault> {
-        if let Some(known) = self.known_profile() {
-            return Ok(known);
-        }
-        let _one = self.asking.lock().await;
-        if let Some(known) = self.known_profile() {
-            return Ok(known);
+        if let Some(profile) = self.known_profile() {
+            return Ok(Discovered::Modern(profile));
         }
         let found = opening::discover(&self.site, opening).await?;
-        if let Discovered::Modern { profile, keep } = &found {
+        if let Discovered::Modern(profile) = &found {
             self.eras.learn(Era::Modern, true);
-            let until = Instant::now() + *keep;
+            let until = Instant::now() + opening::keep(profile);
             *self.profile.lock().expect(LOCK) = Some((profile.clone(), until));
         }
         Ok(found)
     }
 
-    fn known_profile(&self) -> Option<Discovered> {
+    fn known_profile(&self) -> Option<Arc<Profile>> {
         if self.eras.speaks(Era::Modern) != Some(true) {
             return None;
         }
         let known = self.profile.lock().expect(LOCK);
-        let (profile, until) = known
-            .as_ref()
-            .filter(|(_, until)| *until > Instant::now())?;
-        Some(Discovered::Modern {
-            profile: profile.clone(),
-            keep: until.duration_since(Instant::now()),
-        })
+        let (profile, until) = known.as_ref()?;
+        (*until > Instant::now()).then(|| profile.clone())
     }
 
     fn modern_link(&self, profile: Arc<Profile>, opening: &Opening) -> HttpLink {

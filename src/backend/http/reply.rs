@@ -10,10 +10,10 @@ use super::{
 };
 use crate::{
     backend::Fault,
-    mcp::{Kind, Message, Method, edit, message, scan},
+    mcp::{Kind, Message, Method, edit, message, scan, sse},
 };
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 use std::time::Duration;
@@ -44,7 +44,7 @@ pub(super) enum Reply {
 /// What is left of a stream that ended before the answer.
 #[derive(Debug)]
 pub(super) struct Trail {
-    pub last_id: Option<String>,
+    pub last_id: Option<HeaderValue>,
     pub retry: Option<Duration>,
     pub reason: String,
 }
@@ -93,15 +93,15 @@ pub(super) async fn read<F: FnMut(Message)>(
     let text = patience
         .hold(collect(response.into_body(), limit))
         .await??;
-    let Some(sorted) = in_json(&text, id, status.as_u16() >= 400, other) else {
-        return Ok(Reply::Nothing { status, text });
-    };
-    let (message, own_id) = sorted;
-    Ok(Reply::Answer(Answer {
-        status,
-        message,
-        own_id,
-    }))
+    let any_error = status.as_u16() >= 400;
+    match pick(&text, id, any_error, other) {
+        Ok(Some((message, own_id))) => Ok(Reply::Answer(Answer {
+            status,
+            message,
+            own_id,
+        })),
+        Ok(None) | Err(_) => Ok(Reply::Nothing { status, text }),
+    }
 }
 
 pub(super) fn is_events(headers: &HeaderMap) -> bool {
@@ -154,115 +154,107 @@ pub(super) async fn follow<F: FnMut(Message)>(
     other: &mut F,
 ) -> Result<Result<(Message, bool), Trail>, Fault> {
     let mut garbled = None;
-    loop {
-        let reason = match patience.hold(events.next()).await? {
-            Ok(event) if event.name.is_empty() || event.name == "message" => {
-                let messages = match parse(&event.data) {
-                    Ok(messages) => messages,
-                    Err(why) => {
-                        tracing::debug!(server = %site.id, why, "an event is no message");
-                        site.metrics.dropped.inc();
-                        garbled = Some(why);
-                        continue;
-                    }
-                };
-                if let Some(found) = pick(messages, id, false, |message| {
-                    if message.method() == Method::Progress {
-                        patience.extend();
-                    }
-                    other(message);
-                }) {
-                    events.finish(site);
-                    return Ok(Ok(found));
-                }
-                continue;
-            }
-            Ok(_) => continue,
+    let reason = loop {
+        let event = match patience.hold(events.next()).await? {
+            Ok(event) => event,
             Err(End::TooLarge(limit)) => return Err(Fault::TooLarge(limit)),
-            Err(End::Closed) => "its stream ended before the answer".to_owned(),
-            Err(End::Broken(error)) => format!("its stream broke before the answer: {error}"),
+            Err(End::Closed) => break "its stream ended before the answer".to_owned(),
+            Err(End::Broken(why)) => break format!("its stream broke before the answer: {why}"),
         };
-        let trail = Trail {
-            last_id: events.last_id().map(str::to_owned),
-            retry: events.retry(),
-            reason,
-        };
-        return match garbled {
-            Some(why) if trail.last_id.is_none() => Err(Fault::NotMcp(why)),
-            _ => Ok(Err(trail)),
-        };
+        if !is_message(&event) {
+            continue;
+        }
+        let picked = pick(&event.data, id, false, |message| {
+            if message.method() == Method::Progress {
+                patience.extend();
+            }
+            other(message);
+        });
+        match picked {
+            Ok(None) => {}
+            Ok(Some(found)) => {
+                events.finish(site);
+                return Ok(Ok(found));
+            }
+            Err(why) => {
+                tracing::debug!(server = %site.id, why, "an event is no message");
+                site.metrics.dropped.inc();
+                garbled = Some(why);
+            }
+        }
+    };
+    let trail = Trail {
+        last_id: events.last_id(),
+        retry: events.retry(),
+        reason,
+    };
+    match garbled {
+        Some(why) if trail.last_id.is_none() => Err(Fault::NotMcp(why)),
+        _ => Ok(Err(trail)),
     }
 }
 
-/// One message, or the entries of a batch (2025-03-26).
-pub(super) enum Messages {
-    One(Message),
-    Batch(Vec<Message>),
+/// Events of other names are none of the protocol's.
+pub(super) fn is_message(event: &sse::Event) -> bool {
+    event.name.is_empty() || event.name == "message"
 }
 
-pub(super) fn parse(text: &Bytes) -> Result<Messages, String> {
+/// Hands on each message of a text: the one, or the entries of a batch (2025-03-26).
+pub(super) fn each<F: FnMut(Message)>(text: &Bytes, take: F) -> Result<(), String> {
+    let mut take = take;
     match Message::parse(text.clone(), scan::MAX_DEPTH) {
-        Ok(message) => Ok(Messages::One(message)),
+        Ok(message) => take(message),
         Err(_) if Message::is_batch(text) => {
             let entries = Message::parse_batch(text, scan::MAX_DEPTH, BATCH);
             let entries = entries.map_err(|why| why.to_string())?;
-            Ok(Messages::Batch(entries.into_iter().flatten().collect()))
+            entries.into_iter().flatten().for_each(take);
         }
-        Err(why) => Err(why.to_string()),
+        Err(why) => return Err(why.to_string()),
     }
+    Ok(())
 }
 
-fn in_json<F: FnMut(Message)>(
+/// The answer among the messages of a text, and whether it bore the request's own id. Messages
+/// before it go to `other`; what comes after an answer is not delivered.
+fn pick<F: FnMut(Message)>(
     text: &Bytes,
     id: u64,
     any_error: bool,
-    other: F,
-) -> Option<(Message, bool)> {
-    pick(parse(text).ok()?, id, any_error, other)
-}
-
-/// The answer among messages; the others go to `other`, save that nothing after the answer does.
-fn pick<F: FnMut(Message)>(
-    messages: Messages,
-    id: u64,
-    any_error: bool,
     mut other: F,
-) -> Option<(Message, bool)> {
-    let mut look = |message: Message| match answers(message, id, any_error) {
-        Ok(found) => Some(found),
-        Err(message) => {
-            other(message);
-            None
+) -> Result<Option<(Message, bool)>, String> {
+    let mut found = None;
+    each(text, |message| {
+        if found.is_some() {
+            return;
         }
-    };
-    match messages {
-        Messages::One(message) => look(message),
-        Messages::Batch(messages) => messages.into_iter().find_map(look),
-    }
+        match answers(&message, id, any_error) {
+            None => other(message),
+            Some(_) if message.own_id() == Some(id) => found = Some((message, true)),
+            Some(own_id) => found = with_own_id(&message, id).map(|m| (m, own_id)),
+        }
+    })?;
+    Ok(found)
 }
 
-/// The message as the answer to request `id`, if it is that. Some servers turn the id into a string,
-/// and an error without an id can only be about the one request of its POST.
-fn answers(message: Message, id: u64, any_error: bool) -> Result<(Message, bool), Message> {
+/// Whether a message is the answer to request `id`, and bears its id. Some servers turn the id
+/// into a string, and an error without an id can only be about the one request of its POST.
+fn answers(message: &Message, id: u64, any_error: bool) -> Option<bool> {
     if !matches!(message.kind(), Kind::Result | Kind::Error) {
-        return Err(message);
+        return None;
     }
     if message.own_id() == Some(id) {
-        return Ok((message, true));
+        return Some(true);
     }
-    let own = id.to_string();
-    let same = message.id().and_then(message::string).as_deref() == Some(&own);
+    let text = message.id().and_then(message::string);
+    if text.and_then(|text| text.parse().ok()) == Some(id) {
+        return Some(true);
+    }
     let stray = message.kind() == Kind::Error && (message.id().is_none() || any_error);
-    if !same && !stray {
-        return Err(message);
-    }
-    match with_own_id(&message, &own) {
-        Some(message) => Ok((message, same)),
-        None => Err(message),
-    }
+    stray.then_some(false)
 }
 
-fn with_own_id(message: &Message, id: &str) -> Option<Message> {
+fn with_own_id(message: &Message, id: u64) -> Option<Message> {
+    let id = id.to_string();
     let bytes = match message.id() {
         Some(_) => edit::with_id(message, id.as_bytes()),
         None => {
@@ -286,7 +278,7 @@ mod tests {
     fn found(text: &'static str, any_error: bool) -> Option<(String, bool)> {
         let mut others = 0;
         let text = Bytes::from_static(text.as_bytes());
-        let (message, own) = in_json(&text, 7, any_error, |_| others += 1)?;
+        let (message, own) = pick(&text, 7, any_error, |_| others += 1).unwrap()?;
         let bytes = message.into_bytes();
         Some((String::from_utf8(bytes.to_vec()).unwrap(), own))
     }

@@ -6,14 +6,15 @@
 //! patience, and by a number of failures in a row.
 
 use super::{
-    link::Core,
+    core::Core,
+    events::Events,
     patience::Patience,
     reply::{self, Trail, follow},
 };
 use crate::{backend::Fault, mcp::Message};
 use http::StatusCode;
 use std::{sync::Arc, time::Duration};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 const FAILURES: u32 = 6;
 const FIRST_WAIT: Duration = Duration::from_millis(100);
@@ -33,33 +34,18 @@ pub(super) async fn resume(
         let Some(last) = trail.last_id.clone() else {
             break;
         };
-        let wait = FIRST_WAIT * 2_u32.pow(failures);
-        let wait = trail
-            .retry
-            .map_or(wait, |r| r.max(if failures == 0 { r } else { wait }));
-        patience.hold(tokio::time::sleep(wait)).await?;
+        patience.hold(sleep(wait(&trail, failures))).await?;
         let began = Instant::now();
-        let sent = core.site.send(|uri| core.get_request(uri, Some(&last)));
-        let response = match patience.hold(sent).await? {
-            Ok(response) => response,
-            Err(fault) => {
-                trail.reason = fault.to_string();
+        let events = match patience.hold(ask(core, &trail)).await? {
+            Asked::Stream(events) => events,
+            Asked::Failed(reason) => {
+                trail.reason = reason;
                 failures += 1;
                 continue;
             }
+            Asked::Refused(reason) => return Err(Fault::Crashed { reason }),
         };
-        let status = response.status();
-        if status.is_server_error() || status == StatusCode::CONFLICT {
-            trail.reason = format!("answered {} to the resumption", status.as_u16());
-            failures += 1;
-            continue;
-        }
-        if !status.is_success() || !reply::is_events(response.headers()) {
-            let reason = format!("{}; resuming got {}", trail.reason, status.as_u16());
-            return Err(Fault::Crashed { reason });
-        }
-        let events = super::events::Events::new(response, core.site.settings.frame);
-        let next = match follow(&core.site, events, id, patience, &mut other).await? {
+        let next = match follow(&core.site, *events, id, patience, &mut other).await? {
             Ok((message, _)) => return Ok(message),
             Err(next) => next,
         };
@@ -77,4 +63,39 @@ pub(super) async fn resume(
     Err(Fault::Crashed {
         reason: trail.reason,
     })
+}
+
+/// As long as the server wishes, and longer after each failure.
+fn wait(trail: &Trail, failures: u32) -> Duration {
+    let doubled = FIRST_WAIT * 2_u32.pow(failures);
+    match trail.retry {
+        Some(retry) if failures == 0 => retry,
+        Some(retry) => retry.max(doubled),
+        None => doubled,
+    }
+}
+
+enum Asked {
+    Stream(Box<Events>),
+    /// To be tried again.
+    Failed(String),
+    /// The server does not resume.
+    Refused(String),
+}
+
+async fn ask(core: &Core, trail: &Trail) -> Asked {
+    let response = match core.get(trail.last_id.as_ref()).await {
+        Ok(response) => response,
+        Err(fault) => return Asked::Failed(fault.to_string()),
+    };
+    let status = response.status();
+    if status.is_success() && reply::is_events(response.headers()) {
+        return Asked::Stream(Box::new(Events::new(response, core.site.settings.frame)));
+    }
+    let reason = format!("{}; resuming got {}", trail.reason, status.as_u16());
+    // A conflict: the server has not noticed yet that the first stream is gone.
+    match status.is_server_error() || status == StatusCode::CONFLICT {
+        true => Asked::Failed(reason),
+        false => Asked::Refused(reason),
+    }
 }

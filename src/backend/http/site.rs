@@ -3,6 +3,7 @@
 use super::{
     address::Unusable,
     client::{Client, Pooled},
+    request::Outgoing,
     settings::Settings,
 };
 use crate::{
@@ -10,9 +11,7 @@ use crate::{
     mcp::ServerId,
     telemetry::ServerMetrics,
 };
-use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, header};
-use http_body_util::Full;
+use http::{HeaderMap, HeaderValue, Response, StatusCode, Uri, header};
 use hyper::body::Incoming;
 use hyper_util::client::legacy;
 use std::sync::{
@@ -23,6 +22,10 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 const USER_AGENT: &str = concat!("drawbridge/", env!("CARGO_PKG_VERSION"));
 const REDIRECTS: usize = 3;
+/// Servers that choose by order answer with JSON, which costs least.
+const JSON_FIRST: &str = "application/json, text/event-stream";
+/// Some servers look at the first entry only.
+const EVENTS_FIRST: &str = "text/event-stream, application/json";
 
 /// How the last contact with a server went.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,7 +45,9 @@ pub(super) struct Site {
     pub tracker: TaskTracker,
     pub stop: CancellationToken,
     /// Headers of every POST, before a link adds its own.
-    pub headers: HeaderMap,
+    headers: HeaderMap,
+    /// The server wants event streams named first in `Accept`.
+    events_first: AtomicBool,
     pool: Pooled,
     /// What the main path reads of `health`.
     up: AtomicBool,
@@ -54,6 +59,7 @@ impl Site {
         Self {
             id,
             headers: headers(&settings, client),
+            events_first: AtomicBool::new(false),
             pool: client.pool(&settings),
             settings,
             metrics,
@@ -64,10 +70,24 @@ impl Site {
         }
     }
 
+    /// Headers of every POST, for a link to add its own.
+    pub fn headers(&self) -> HeaderMap {
+        let mut headers = self.headers.clone();
+        if self.events_first.load(Ordering::Relaxed) {
+            headers.insert(header::ACCEPT, HeaderValue::from_static(EVENTS_FIRST));
+        }
+        headers
+    }
+
+    /// The server refused our `Accept` (406): names event streams first from now on. `false` if it did already.
+    pub fn turn_accept(&self) -> bool {
+        !self.events_first.swap(true, Ordering::Relaxed)
+    }
+
     /// Sends what `make` makes and waits for the head of the response, at the same origin whatever redirects come.
     pub async fn send<F>(&self, make: F) -> Result<Response<Incoming>, Fault>
     where
-        F: Fn(Uri) -> Request<Full<Bytes>>,
+        F: Fn(Uri) -> Outgoing,
     {
         let mut at = None;
         for _ in 0..=REDIRECTS {
@@ -119,7 +139,7 @@ impl Site {
         self.metrics.up.set(0);
         let mut health = self.health.lock().expect("no holder of this lock panics");
         if self.up.swap(false, Ordering::Relaxed) || *health == Health::Unknown {
-            tracing::warn!(server = %self.id, reason, "server cannot be reached");
+            tracing::warn!(server = %self.id, reason, "contact with a server failed");
         }
         *health = Health::Down(reason.to_owned());
     }
@@ -150,14 +170,9 @@ fn headers(settings: &Settings, client: &Client) -> HeaderMap {
     }
     map.entry(header::USER_AGENT)
         .or_insert(HeaderValue::from_static(USER_AGENT));
-    map.insert(
-        header::ACCEPT,
-        HeaderValue::from_static("application/json, text/event-stream"),
-    );
-    map.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("application/json"),
-    );
+    map.insert(header::ACCEPT, HeaderValue::from_static(JSON_FIRST));
+    let json = HeaderValue::from_static("application/json");
+    map.insert(header::CONTENT_TYPE, json);
     let address = &settings.address;
     if let Some(credentials) = client.proxy_credentials(address.uri()) {
         map.insert(header::PROXY_AUTHORIZATION, credentials);

@@ -4,12 +4,13 @@
 //! that breaks is opened again, later each time.
 
 use super::{
+    core::{Core, remark},
     events::{End, Events},
-    link::Core,
     reply,
+    verdict::Refusal,
 };
-use crate::{backend::Fault, mcp::Message};
-use http::StatusCode;
+use crate::mcp::sse;
+use http::{HeaderValue, StatusCode};
 use std::{
     hash::{BuildHasher, RandomState},
     sync::Arc,
@@ -49,14 +50,14 @@ pub(super) fn spawn(core: Arc<Core>) -> oneshot::Receiver<()> {
 struct Standing {
     core: Arc<Core>,
     answered: Option<oneshot::Sender<()>>,
-    last_id: Option<String>,
+    last_id: Option<HeaderValue>,
     retry: Option<Duration>,
     failures: u32,
 }
 
 /// What one attempt showed.
 enum Attempt {
-    Stream(Events),
+    Stream(Box<Events>),
     Failed,
     /// The server has no such stream.
     None,
@@ -73,7 +74,7 @@ impl Standing {
                 Attempt::Failed => self.failures += 1,
                 Attempt::Stream(events) => {
                     had_one = true;
-                    self.read(events).await;
+                    self.read(*events).await;
                 }
             }
             tokio::time::sleep(self.wait()).await;
@@ -82,27 +83,33 @@ impl Standing {
 
     async fn open(&mut self, had_one: bool) -> Attempt {
         let core = &self.core;
-        let last = self.last_id.as_deref();
-        let Ok(response) = core.site.send(|uri| core.get_request(uri, last)).await else {
+        let Ok(response) = core.get(self.last_id.as_ref()).await else {
             return Attempt::Failed;
         };
         let status = response.status();
         if status.is_success() && reply::is_events(response.headers()) {
-            return Attempt::Stream(Events::new(response, core.site.settings.frame));
+            let events = Events::new(response, core.site.settings.frame);
+            return Attempt::Stream(Box::new(events));
         }
         tracing::debug!(server = %core.site.id, status = status.as_u16(), "no standing stream");
         match status {
-            StatusCode::NOT_IMPLEMENTED => Attempt::None,
-            StatusCode::CONFLICT | StatusCode::TOO_MANY_REQUESTS => Attempt::Failed,
-            _ if status.is_server_error() => Attempt::Failed,
-            StatusCode::NOT_FOUND if had_one => {
-                // The stream was there: it is the session that is gone.
-                core.lose(Fault::SessionLost);
-                Attempt::None
+            StatusCode::NOT_IMPLEMENTED => return Attempt::None,
+            StatusCode::CONFLICT | StatusCode::TOO_MANY_REQUESTS => return Attempt::Failed,
+            _ if status.is_server_error() => return Attempt::Failed,
+            _ => {}
+        }
+        if had_one {
+            // The stream was there, so it may be the session that is gone.
+            let text = remark(response).await;
+            let refusal = Refusal::without_error(status, &text);
+            if core.act_on(&refusal).is_some() {
+                return Attempt::None;
             }
-            // The place to go on from is what the server may dislike.
-            _ if self.last_id.take().is_some() => Attempt::Failed,
-            _ => Attempt::None,
+        }
+        // What the server dislikes may also be the place to go on from.
+        match self.last_id.take() {
+            Some(_) => Attempt::Failed,
+            None => Attempt::None,
         }
     }
 
@@ -121,7 +128,7 @@ impl Standing {
             }
         };
         if let Some(id) = events.last_id() {
-            self.last_id = Some(id.to_owned());
+            self.last_id = Some(id);
         }
         self.retry = events.retry().or(self.retry);
         self.failures = match heard || began.elapsed() >= STOOD {
@@ -134,21 +141,14 @@ impl Standing {
         }
     }
 
-    fn take(&self, event: &crate::mcp::sse::Event) {
-        if !(event.name.is_empty() || event.name == "message") {
+    fn take(&self, event: &sse::Event) {
+        if !reply::is_message(event) {
             return;
         }
-        match reply::parse(&event.data) {
-            Ok(reply::Messages::One(message)) => self.pass(message),
-            Ok(reply::Messages::Batch(messages)) => {
-                messages.into_iter().for_each(|m| self.pass(m));
-            }
-            Err(_) => self.core.site.metrics.dropped.inc(),
+        let core = &self.core;
+        if reply::each(&event.data, |message| core.take(message, None)).is_err() {
+            core.site.metrics.dropped.inc();
         }
-    }
-
-    fn pass(&self, message: Message) {
-        self.core.take(message, None);
     }
 
     /// As the server wishes, or longer after each failure; spread, so that many links do not come back at once.

@@ -32,7 +32,16 @@ pub(super) struct Refusal<'a> {
     pub text: &'a [u8],
 }
 
-impl Refusal<'_> {
+impl<'a> Refusal<'a> {
+    pub fn without_error(status: StatusCode, text: &'a [u8]) -> Self {
+        Self {
+            status,
+            error: None,
+            own_id: false,
+            text,
+        }
+    }
+
     /// Judges a refusal on a link of `era`; `session` tells whether the server gave it an id.
     pub fn judge(&self, era: Era, session: bool) -> Verdict {
         match era {
