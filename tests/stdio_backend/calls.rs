@@ -1,7 +1,7 @@
 //! Calls: at the same time, in any order, with limits, cancelled (K35, K36, K37).
 
 use crate::support::*;
-use drawbridge::backend::Fault;
+use drawbridge::{backend::Fault, mcp::Kind};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -122,6 +122,21 @@ async fn an_answer_without_an_id_is_for_the_only_call_that_waits() {
         (answer.own_id(), answer.error_code()),
         (Some(id), Some(-32700))
     );
+    bench.end().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_turned_the_id_into_a_string_is_taken() {
+    let bench = bench(settings(&[]));
+    let (link, _ears) = bench.open().await;
+    let mut call = request(&link, "raw", &json!({}));
+    let text = format!(r#"{{"jsonrpc":"2.0","id":"{}","result":{{}}}}"#, call.id);
+    let with_text = request(&link, "raw", &json!({"text": text})).message;
+    let with_text = String::from_utf8(with_text.to_vec()).unwrap();
+    let ids = [call.id + 1, call.id].map(|id| format!(r#""id":{id},"#));
+    call.message = with_text.replace(&ids[0], &ids[1]).into();
+    assert_eq!(link.call(call).await.unwrap().kind(), Kind::Result);
+    assert_eq!(bench.metrics.noise.get(), 0);
     bench.end().await;
 }
 

@@ -94,10 +94,12 @@ async fn a_crash_fails_its_calls_at_once_whoever_holds_its_output() {
 
 #[tokio::test]
 async fn a_killed_server_is_started_again_at_the_next_opening() {
-    let bench = bench(settings(&[]));
+    let journal = Journal::new();
+    let bench = bench(settings(&[&journal.option()]));
     let (link, mut ears) = bench.open().await;
     let pid = pid_of(&link).await;
     let call = tokio::spawn(async move { tool(&link, "hang", json!({})).await });
+    journal.has("\"hang\"").await;
     kill(pid);
     let fault = within(Duration::from_secs(2), call)
         .await

@@ -54,7 +54,6 @@ pub struct Bench {
     pub metrics: ServerMetrics,
     pub processes: Arc<Processes>,
     pub tracker: TaskTracker,
-    pub stop: CancellationToken,
 }
 
 pub fn bench(settings: Settings) -> Bench {
@@ -62,21 +61,20 @@ pub fn bench(settings: Settings) -> Bench {
 }
 
 pub fn bench_within(settings: Settings, processes: Arc<Processes>) -> Bench {
-    let (tracker, stop) = (TaskTracker::new(), CancellationToken::new());
+    let tracker = TaskTracker::new();
     let metrics = Metrics::new().server("sb");
     let parts = Parts {
         processes: processes.clone(),
         metrics: metrics.clone(),
         eras: Arc::new(Eras::new(settings.protocol.fixed())),
         tracker: tracker.clone(),
-        stop: stop.clone(),
+        stop: CancellationToken::new(),
     };
     Bench {
         supervisor: Supervisor::new(ServerId::new("sb").unwrap(), settings, parts),
         metrics,
         processes,
         tracker,
-        stop,
     }
 }
 
@@ -118,7 +116,7 @@ impl Bench {
 /// What a receiver heard.
 #[derive(Debug)]
 pub enum Heard {
-    Message(Message, Option<u64>),
+    Message(Box<Message>, Option<u64>),
     Ended(Fault),
 }
 
@@ -126,7 +124,7 @@ pub struct Recorder(UnboundedSender<Heard>);
 
 impl Receiver for Recorder {
     fn receive(&self, message: Message, call: Option<u64>) {
-        let _ = self.0.send(Heard::Message(message, call));
+        let _ = self.0.send(Heard::Message(message.into(), call));
     }
 
     fn ended(&self, fault: &Fault) {
@@ -145,7 +143,7 @@ impl Ears {
 
     pub async fn message(&mut self) -> (Message, Option<u64>) {
         match self.next().await {
-            Heard::Message(message, call) => (message, call),
+            Heard::Message(message, call) => (*message, call),
             other => panic!("{other:?}"),
         }
     }

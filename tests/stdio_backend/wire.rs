@@ -107,7 +107,8 @@ async fn large_requests_and_answers_never_wait_for_each_other() {
     )
     .await;
     for (n, text) in answers {
-        assert!(text == payload(n).to_string(), "answer {n}");
+        let want = payload(n).to_string();
+        assert!(text == want, "answer {n}");
     }
     assert_eq!(journal.count("bad"), 0);
     bench.end().await;

@@ -113,7 +113,7 @@ impl Process {
     }
 
     fn take_answer(&self, message: Message) {
-        let (id, message) = match message.own_id() {
+        let (id, message) = match our_id(&message) {
             Some(id) => (Some(id), Some(message)),
             // A server that could not read a request cannot name it: it is the one that waits.
             None if message.id().is_none() => match self.calls.only_unanswered() {
@@ -151,11 +151,7 @@ impl Process {
         let inner = message.inner();
         let by_subscription = || self.whose(&message, inner.meta_subscription);
         match message.method() {
-            Method::Progress => {
-                let token = number(&message, inner.progress_token);
-                let whose = token.and_then(|id| self.calls.progress(id));
-                self.deliver(message, whose)
-            }
+            Method::Progress => self.take_progress(message),
             Method::Cancelled if self.is_modern() => {
                 let whose = self.whose(&message, inner.request_id);
                 self.deliver(message, whose)
@@ -174,6 +170,18 @@ impl Process {
                 None => self.drop_message("notification of nobody's"),
             },
         }
+    }
+
+    fn take_progress(&self, message: Message) {
+        let token = number(&message, message.inner().progress_token);
+        let whose = token.and_then(|id| self.calls.progress(id));
+        // A task goes on with its call's token after the call was answered.
+        if let (None, Some(id), true) = (whose, token, self.links.is_private())
+            && let Some(receiver) = self.links.only()
+        {
+            return receiver.receive(message, Some(id));
+        }
+        self.deliver(message, whose);
     }
 
     /// Hands a notification to the link whose call it belongs to.
@@ -216,6 +224,13 @@ impl Process {
         let (server, pid) = (self.server.as_str(), self.pid());
         tracing::debug!(server, pid, what, "message dropped");
     }
+}
+
+/// Which call of ours an answer names; some servers turn a number into a string.
+fn our_id(message: &Message) -> Option<u64> {
+    let id = message.id()?;
+    let inside = id.strip_prefix(b"\"").and_then(|id| id.strip_suffix(b"\""));
+    own_number(inside.unwrap_or(id))
 }
 
 fn number(message: &Message, span: Option<Span>) -> Option<u64> {

@@ -10,10 +10,12 @@
 //! Answers the stdio transport pages of all five revisions.
 
 mod calls;
+mod ending;
 mod environment;
 mod greet;
 mod inbound;
 mod keeper;
+mod launch;
 mod lenient;
 mod lines;
 mod link;

@@ -2,7 +2,7 @@
 //!
 //! Tasks of a process: one reads its output, one writes what its input did not take
 //! at once, one reads its standard error, and one ([`Process::live`], then
-//! [`bury`]) follows its life until nothing of it is left.
+//! [`super::ending::bury`]) follows its life until nothing of it is left.
 
 use super::{
     Settings,
@@ -35,8 +35,6 @@ use tokio_util::sync::CancellationToken;
 pub(super) const IDLE: &str = "idle";
 /// How long news of a server's end may take after its output ended.
 const NEWS: Duration = Duration::from_millis(200);
-/// How long killing may take before the keeper itself is taken for stuck.
-const STUCK: Duration = Duration::from_secs(2);
 
 pub(super) struct Process {
     pub(super) server: ServerId,
@@ -61,11 +59,11 @@ pub(super) struct Process {
 
 /// Tasks that read from a process.
 pub(super) struct Readers {
-    stdout: JoinHandle<()>,
-    stderr: JoinHandle<()>,
-    writer: JoinHandle<()>,
+    pub(super) stdout: JoinHandle<()>,
+    pub(super) stderr: JoinHandle<()>,
+    pub(super) writer: JoinHandle<()>,
     /// Tells the reader that what is in the pipe now is all there will be.
-    ended: CancellationToken,
+    pub(super) ended: CancellationToken,
 }
 
 impl Process {
@@ -116,14 +114,19 @@ impl Process {
         self.pid.load(Ordering::Relaxed)
     }
 
+    pub(super) fn runs_as(&self, pid: i32) {
+        self.pid.store(pid, Ordering::Relaxed);
+    }
+
     pub(super) fn profile(&self) -> Option<&Arc<Profile>> {
         self.profile.get().map(|(profile, _)| profile)
     }
 
-    /// Records what it said of itself: from now on it is in service.
+    /// Records what it said of itself: from now on it is in service, unless it is over already.
     pub(super) fn introduce(&self, profile: Profile) {
+        let fault = self.fault.lock().expect("no holder of this lock panics");
         let known = (Arc::new(profile), Instant::now());
-        if self.profile.set(known).is_ok() {
+        if self.profile.set(known).is_ok() && fault.is_none() {
             self.metrics.sessions.inc();
         }
     }
@@ -239,10 +242,10 @@ impl Process {
             return;
         }
         *known = Some(fault.clone());
-        drop(known);
         if self.profile.get().is_some() {
             self.metrics.sessions.dec();
         }
+        drop(known);
         self.calls.end(&fault);
         self.links.end(&fault);
         self.stdin.close();
@@ -271,7 +274,7 @@ impl Process {
             tokio::select! {
                 () = self.stopping.cancelled() => return Ok(()),
                 news = control.next() => match news {
-                    News::Runs(pid) => self.pid.store(pid, Ordering::Relaxed),
+                    News::Runs(pid) => self.runs_as(pid),
                     other => return Err(self.ended(other, readers).await),
                 },
                 _ = &mut readers.stdout => {
@@ -299,7 +302,7 @@ impl Process {
         let news = async {
             loop {
                 match control.next().await {
-                    News::Runs(pid) => self.pid.store(pid, Ordering::Relaxed),
+                    News::Runs(pid) => self.runs_as(pid),
                     news => return news,
                 }
             }
@@ -386,54 +389,6 @@ impl Drop for Leaves<'_> {
 /// Whether a call of this method stays open without end.
 pub(super) fn is_standing(method: &str) -> bool {
     method == "subscriptions/listen"
-}
-
-/// Brings a process to its end that is over, however stubborn it is; nothing of it is left then.
-pub(super) async fn bury(
-    process: &Process,
-    mut control: Control,
-    mut keeper: Child,
-    readers: Readers,
-    kill_now: &CancellationToken,
-) {
-    let ending = &process.settings.ending;
-    let gone = async |control: &mut Control| while control.next().await != News::Gone {};
-    let within = async |control: &mut Control, limit: Duration| {
-        tokio::select! {
-            () = gone(control) => true,
-            () = tokio::time::sleep(limit) => false,
-            () = kill_now.cancelled() => false,
-        }
-    };
-    let mut over = within(&mut control, ending.quiet).await;
-    if !over {
-        control.terminate().await;
-        over = within(&mut control, ending.grace).await;
-    }
-    if !over {
-        control.kill().await;
-        over = tokio::time::timeout(STUCK, gone(&mut control))
-            .await
-            .is_ok();
-    }
-    if !over {
-        tracing::warn!(server = %process.server, pid = process.pid(), "keeper does not end");
-        let _ = keeper.start_kill();
-    }
-    if !control.saw_end {
-        kill_group(process.pid());
-    }
-    let _ = keeper.wait().await;
-    for reader in [readers.stdout, readers.stderr, readers.writer] {
-        reader.abort();
-    }
-}
-
-fn kill_group(pid: i32) {
-    use rustix::process::{Pid, Signal, kill_process_group};
-    if let Some(pid) = Pid::from_raw(pid) {
-        let _ = kill_process_group(pid, Signal::KILL);
-    }
 }
 
 /// An answer, or a fault that says that the call provably did not run if it was not even sent.

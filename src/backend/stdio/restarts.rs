@@ -7,6 +7,9 @@
 use std::time::Duration;
 use tokio::time::Instant;
 
+/// Failures do not count any more after so many of the longest waits.
+const FORGOTTEN: u32 = 20;
+
 #[derive(Debug)]
 pub(super) struct Restarts {
     /// Failed starts in a row after which starts are refused.
@@ -46,6 +49,10 @@ impl Restarts {
 
     /// Asks for a start. After [`Gate::Open`] its outcome must be told.
     pub(super) fn ask(&mut self, now: Instant) -> Gate {
+        let long = self.longest.saturating_mul(FORGOTTEN);
+        if !self.trying && self.next.is_some_and(|next| now > next + long) {
+            self.proved();
+        }
         if self.failures == 0 {
             return Gate::Open;
         }
@@ -144,6 +151,9 @@ mod tests {
         for _ in 0..9 {
             restarts.failed(now, 0.5);
         }
+        let later = now + 100 * SECOND;
+        assert_eq!(restarts.ask(later), Gate::Open, "forgotten");
+        restarts.failed(now, 0.5);
         restarts.proved();
         assert_eq!(restarts.ask(now), Gate::Open);
         assert_eq!(restarts.ask(now), Gate::Open);

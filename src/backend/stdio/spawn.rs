@@ -29,7 +29,11 @@ pub(super) fn spawn(settings: &Settings) -> io::Result<Spawned> {
     let (ours, theirs) = StdUnixStream::pair()?;
     keeper::pass(&ours, &its_stdin.into_blocking_fd()?)?;
     ours.set_nonblocking(true)?;
-    let env = environment::of_server(std::env::vars_os(), &settings.inherit_env, &settings.env);
+    let mut env = environment::of_server(std::env::vars_os(), &settings.inherit_env, &settings.env);
+    let (small, heap) = keeper::SMALL_HEAP;
+    if !env.iter().any(|(name, _)| name == small) {
+        env.push((small.into(), heap.into()));
+    }
     let directory = settings.cwd.clone().map_or_else(OsString::new, Into::into);
     let program = settings.shim.clone().unwrap_or_else(keeper::own_program);
     let keeper = Command::new(program)

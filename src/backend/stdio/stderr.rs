@@ -82,3 +82,29 @@ impl Log {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::AsyncWriteExt;
+
+    #[tokio::test]
+    async fn all_is_read_and_a_long_line_is_cut() {
+        let (mut sender, receiver) = tokio::net::unix::pipe::pipe().unwrap();
+        let heard = std::sync::Mutex::new(Vec::new());
+        let server = ServerId::new("a").unwrap();
+        let reading = drain(receiver, server, |line| {
+            if !line.is_empty() {
+                heard.lock().unwrap().push(line.to_owned());
+            }
+        });
+        let writing = async move {
+            sender.write_all(&[b'x'; 1 << 20]).await.unwrap();
+            sender.write_all(b"\r\n\nb\xffc\nlast").await.unwrap();
+        };
+        tokio::join!(reading, writing);
+        let heard = heard.into_inner().unwrap();
+        assert_eq!(heard[0].len(), LINE);
+        assert_eq!(heard[1..], ["b\u{fffd}c", "last"]);
+    }
+}

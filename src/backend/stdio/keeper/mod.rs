@@ -41,6 +41,10 @@ const EXEC: &str = "__exec";
 /// How long what is left may take to end after SIGTERM once the server or the gateway is gone.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
+/// Keeps the allocator of a keeper from taking a whole huge page or two, which would be most of
+/// its memory. Spelt as nobody else does, so that the server is not given it by mistake.
+pub(super) const SMALL_HEAP: (&str, &str) = ("MIMALLOC_ARENA_EAGER_COMMIT", "Off");
+
 /// Becomes a keeper, or the step behind it, if the command line asks for that, and
 /// then never returns. To be called before anything else: no thread may run yet.
 pub fn child_main_if_asked() {

@@ -5,7 +5,7 @@
 //! server's standard input comes and a failure goes back; it closes by itself when
 //! the server has taken its place.
 
-use super::passing;
+use super::{SMALL_HEAP, passing};
 use std::{
     ffi::OsString,
     io::{self, Write},
@@ -67,10 +67,11 @@ fn become_server(order: Order, socket: &UnixStream) -> io::Error {
     {
         return io::Error::other(format!("cannot limit its memory: {error}"));
     }
-    let error = Command::new(&order.command)
-        .args(&order.args)
-        .stdin(stdin)
-        .exec();
+    let mut command = Command::new(&order.command);
+    if std::env::var_os(SMALL_HEAP.0).is_some_and(|value| value == SMALL_HEAP.1) {
+        command.env_remove(SMALL_HEAP.0);
+    }
+    let error = command.args(&order.args).stdin(stdin).exec();
     io::Error::other(format!("cannot run {}: {error}", order.command.display()))
 }
 
