@@ -78,11 +78,7 @@ async fn readyz(Shared(state): Shared<Arc<State>>) -> Response {
     text(status, "application/json", format!("{body}\n"))
 }
 
-async fn metrics(
-    Shared(state): Shared<Arc<State>>,
-    uri: Uri,
-    headers: HeaderMap,
-) -> Response {
+async fn metrics(Shared(state): Shared<Arc<State>>, uri: Uri, headers: HeaderMap) -> Response {
     match state.guard.check(&uri, &headers) {
         Ok(()) => text(StatusCode::OK, PROMETHEUS, state.metrics.render()),
         Err(Barred::Key) => {
@@ -95,7 +91,8 @@ async fn metrics(
             response
         }
         Err(Barred::Host) => {
-            let body = "without an admin key this is answered under an IP address or localhost only\n";
+            let body =
+                "without an admin key this is answered under an IP address or localhost only\n";
             text(StatusCode::FORBIDDEN, TEXT, body.into())
         }
     }

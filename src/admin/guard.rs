@@ -65,10 +65,17 @@ mod tests {
     #[test]
     fn the_key_and_nothing_else_opens() {
         let guard = Guard::new(Some("s3cret"));
-        let check = |value| guard.check(&Uri::from_static("/"), &with(header::AUTHORIZATION, value));
+        let check =
+            |value| guard.check(&Uri::from_static("/"), &with(header::AUTHORIZATION, value));
         assert_eq!(check("Bearer s3cret"), Ok(()));
         assert_eq!(check("bearer s3cret"), Ok(()));
-        for wrong in ["Bearer s3cre", "Bearer", "Bearer ", "Basic s3cret", "s3cret"] {
+        for wrong in [
+            "Bearer s3cre",
+            "Bearer",
+            "Bearer ",
+            "Basic s3cret",
+            "s3cret",
+        ] {
             assert_eq!(check(wrong), Err(Barred::Key), "{wrong}");
         }
         let none = guard.check(&Uri::from_static("/"), &HeaderMap::new());

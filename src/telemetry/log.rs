@@ -253,9 +253,8 @@ mod tests {
     #[test]
     fn the_flag_goes_before_the_environment_and_that_before_the_file() {
         let choose = |flag, env| Verbosity::choose(flag, env, LogLevel::Warn);
-        let shows = |verbosity: &Verbosity, level| {
-            verbosity.0.would_enable("drawbridge::router", &level)
-        };
+        let shows =
+            |verbosity: &Verbosity, level| verbosity.0.would_enable("drawbridge::router", &level);
         let flag = choose(Some(LogLevel::Error), Some("trace")).unwrap();
         assert!(!shows(&flag, tracing::Level::WARN));
         let env = choose(None, Some("Debug")).unwrap();

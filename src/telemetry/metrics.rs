@@ -196,7 +196,10 @@ impl Metrics {
 
 /// Which build this is, as the label of a constant.
 fn gauge_of_build() -> IntGaugeVec {
-    let options = Opts::new("drawbridge_build_info", "1, with the version of the gateway.");
+    let options = Opts::new(
+        "drawbridge_build_info",
+        "1, with the version of the gateway.",
+    );
     let gauge = IntGaugeVec::new(options, &["version"]).expect(VALID);
     gauge.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1);
     gauge
