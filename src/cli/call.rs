@@ -34,7 +34,7 @@ pub(super) async fn run(args: CallArgs) -> Result<ExitCode, Failure> {
     let arguments = arguments(&args.arguments)?;
     let place = &args.place;
     let config = source::find(place.config.as_deref())?.config;
-    let _log = place.log.start_quiet(LogLevel::Warn)?;
+    let _log = place.log.start_quiet(LogLevel::Error)?;
     let visit = Visit::begin(config, place.endpoint.as_deref(), place.timeout).await?;
     let params = json!({
         "name": args.name,

@@ -166,6 +166,7 @@ fn text_of(file: &Path, loaded: &Loaded, contacts: &[Contact]) -> String {
     if !contacts.is_empty() {
         text.push('\n');
         text.push_str(&table(&rows(contacts)));
+        text.push_str(&reasons(contacts));
     }
     text
 }
@@ -174,8 +175,8 @@ fn rows(contacts: &[Contact]) -> Vec<Vec<String>> {
     let head = [
         "SERVER",
         "STATE",
-        "SPEAKS",
-        "IS",
+        "PROTOCOL",
+        "IMPLEMENTATION",
         "TOOLS",
         "PROMPTS",
         "RESOURCES",
@@ -183,39 +184,35 @@ fn rows(contacts: &[Contact]) -> Vec<Vec<String>> {
         "TIME",
     ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
-    let mut failed = Vec::new();
     for contact in contacts {
-        let server = contact.server.clone();
-        match &contact.result {
-            Ok(inspected) => {
-                let speaks = format!("{} ({})", inspected.profile.revision, era(inspected));
-                let mut row = vec![server, "up".into(), speaks, implementation(inspected)];
-                row.extend(inspected.counts.map(|count| count.to_string()));
-                row.push(format!("{} ms", contact.took.as_millis()));
-                rows.push(row);
-            }
-            Err(fault) => failed.push(vec![
-                server,
-                "DOWN".into(),
-                print::harmless(&fault.to_string()),
-            ]),
+        let mut row = vec![contact.server.clone()];
+        if let Ok(inspected) = &contact.result {
+            let protocol = format!("{} ({})", inspected.profile.revision, era(inspected));
+            row.extend(["up".to_owned(), protocol, implementation(inspected)]);
+            row.extend(inspected.counts.map(|count| count.to_string()));
+            row.push(format!("{} ms", contact.took.as_millis()));
+        } else {
+            row.push("DOWN".to_owned());
+        }
+        rows.push(row);
+    }
+    rows
+}
+
+/// Why servers are down, a line each, and what to do about it.
+fn reasons(contacts: &[Contact]) -> String {
+    let mut text = String::new();
+    for contact in contacts {
+        if let Err(fault) = &contact.result {
+            let reason = print::harmless(&fault.to_string()).replace('\n', " ");
+            let _ = writeln!(text, "the server `{}` {reason}", contact.server);
         }
     }
-    // What goes on for long stands at the end, where it pushes no column aside.
-    match rows.len() {
-        1 => failed,
-        _ => {
-            let width = rows.iter().map(|row| row[0].chars().count()).max();
-            let pad = |mut row: Vec<String>| {
-                let width = width.unwrap_or(0);
-                row[0] = format!("{:width$}  {}  {}", row[0], row[1], row[2]);
-                row.truncate(1);
-                row
-            };
-            rows.extend(failed.into_iter().map(pad));
-            rows
-        }
+    if !text.is_empty() {
+        text.insert(0, '\n');
+        text.push_str("  what a server itself says of it is shown with --log-level info\n");
     }
+    text
 }
 
 fn era(inspected: &Inspected) -> &'static str {

@@ -14,9 +14,13 @@ pub enum Failure {
     SeveralConfigs(Vec<PathBuf>),
     #[error(transparent)]
     Start(StartError),
-    #[error("`{0}` is not only this machine's, and nobody would be asked for a key")]
+    #[error(
+        "refusing to listen on {0}: other machines can reach it, and nobody would be asked for a key"
+    )]
     Unguarded(String),
-    #[error("the admin address `{0}` is not only this machine's, and it has no key")]
+    #[error(
+        "refusing to listen on {0} for metrics: other machines can reach it, and it has no key"
+    )]
     UnguardedAdmin(String),
     #[error("`{0}` is not a URL")]
     NotAUrl(String),

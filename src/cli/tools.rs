@@ -56,7 +56,7 @@ struct Found {
 pub(super) async fn run(args: ToolsArgs) -> Result<ExitCode, Failure> {
     let place = &args.place;
     let config = source::find(place.config.as_deref())?.config;
-    let _log = place.log.start_quiet(LogLevel::Warn)?;
+    let _log = place.log.start_quiet(LogLevel::Error)?;
     let visit = Visit::begin(config, place.endpoint.as_deref(), place.timeout).await?;
     let found = list(&visit).await;
     visit.end().await;
@@ -65,15 +65,13 @@ pub(super) async fn run(args: ToolsArgs) -> Result<ExitCode, Failure> {
         true => print::json(&found.json())?,
         false => print::out(&found.table())?,
     }
-    for server in &found.missing {
-        print::note(&format!(
-            "drawbridge: the server `{server}` could not be reached"
-        ));
+    if found.missing.is_empty() {
+        return Ok(ExitCode::SUCCESS);
     }
-    match found.missing.is_empty() {
-        true => Ok(ExitCode::SUCCESS),
-        false => Ok(ExitCode::FAILURE),
-    }
+    let missing = found.missing.join(", ");
+    print::note(&format!("drawbridge: could not be reached: {missing}"));
+    print::note("  `drawbridge check --connect` tells why");
+    Ok(ExitCode::FAILURE)
 }
 
 async fn list(visit: &Visit) -> Result<Found, Failure> {

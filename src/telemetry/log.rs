@@ -13,9 +13,13 @@ use std::{
     io::{self, IsTerminal},
     time::Duration,
 };
-use tracing::field::Field;
+use tracing::field::{Field, Visit};
 use tracing_subscriber::{
-    Layer, filter::Targets, fmt::format, layer::SubscriberExt, prelude::*, util::SubscriberInitExt,
+    Layer,
+    field::RecordFields,
+    filter::Targets,
+    fmt::{FormatFields, format::Writer},
+    prelude::*,
 };
 
 /// How long the end of the program waits for the last lines.
@@ -125,25 +129,59 @@ where
     let layer = tracing_subscriber::fmt::layer().with_writer(move || sink.clone());
     match format {
         LogFormat::Json => layer.json().flatten_event(true).with_ansi(false).boxed(),
-        LogFormat::Text => {
-            let fields = format::debug_fn(write_field).delimited(" ");
-            layer.with_ansi(colours).fmt_fields(fields).boxed()
+        LogFormat::Text => layer.with_ansi(colours).fmt_fields(Fields).boxed(),
+    }
+}
+
+/// Writes the message, then `name=value` for each field; a value that could be read as more than one is quoted.
+struct Fields;
+
+impl<'w> FormatFields<'w> for Fields {
+    fn format_fields<R: RecordFields>(&self, writer: Writer<'w>, fields: R) -> fmt::Result {
+        let mut line = Line {
+            writer,
+            empty: true,
+            result: Ok(()),
+        };
+        fields.record(&mut line);
+        line.result
+    }
+}
+
+struct Line<'w> {
+    writer: Writer<'w>,
+    empty: bool,
+    result: fmt::Result,
+}
+
+impl Line<'_> {
+    fn put(&mut self, field: &Field, value: &str) -> fmt::Result {
+        if !std::mem::replace(&mut self.empty, false) {
+            self.writer.write_char(' ')?;
+        }
+        match field.name() {
+            "message" => Escaping(&mut self.writer).write_str(value),
+            name if is_word(value) => write!(self.writer, "{name}={value}"),
+            name => write!(self.writer, "{name}={value:?}"),
         }
     }
 }
 
-fn write_field(
-    writer: &mut format::Writer<'_>,
-    field: &Field,
-    value: &dyn fmt::Debug,
-) -> fmt::Result {
-    match field.name() {
-        "message" => write!(Escaping(writer), "{value:?}"),
-        name => {
-            write!(writer, "{name}=")?;
-            write!(Escaping(writer), "{value:?}")
+impl Visit for Line<'_> {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        if self.result.is_ok() {
+            self.result = self.put(field, value);
         }
     }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.record_str(field, &format!("{value:?}"));
+    }
+}
+
+fn is_word(value: &str) -> bool {
+    let plain = |c: char| !c.is_whitespace() && !disturbs(c) && !matches!(c, '"' | '=' | '\\');
+    !value.is_empty() && value.chars().all(plain)
 }
 
 /// Writes control characters, and those that turn the direction of a line, as escapes.
@@ -217,12 +255,13 @@ mod tests {
 
     #[test]
     fn fields_stand_behind_the_message() {
+        let why = "x level=\"error\"";
         let text = logged(LogFormat::Text, LogLevel::Info, || {
-            tracing::warn!(server = "files", forged = 7, "a call failed");
+            tracing::warn!(server = "files", n = 7, %why, "a call failed");
         });
         assert!(text.contains("WARN"), "{text}");
         assert!(
-            text.ends_with("a call failed server=\"files\" forged=7\n"),
+            text.ends_with("a call failed server=files n=7 why=\"x level=\\\"error\\\"\"\n"),
             "{text}"
         );
     }
