@@ -5,6 +5,7 @@ pub mod auth;
 pub mod backend;
 pub mod bridge;
 pub mod catalog;
+pub mod cli;
 pub mod config;
 pub mod example;
 pub mod front;

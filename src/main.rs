@@ -1,40 +1,38 @@
-//! The `drawbridge` command.
+//! The `drawbridge` command: becomes a server's keeper where it was started as one, else does what
+//! its command line says.
 
-use drawbridge::{config::Config, gateway::{Gateway, Options}};
-use std::path::Path;
+use anyhow::Context;
+use clap::Parser;
+use drawbridge::cli::Cli;
+use std::{io::Write, process::ExitCode};
 
+#[cfg(feature = "mimalloc")]
 #[global_allocator]
-static ALLOC: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-fn main() {
+fn main() -> ExitCode {
+    // First of all: no thread may run yet.
     drawbridge::backend::stdio::child_main_if_asked();
-    let rt = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    rt.block_on(run());
+    let cli = Cli::parse();
+    match run(cli) {
+        Ok(code) => code,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "drawbridge: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
-async fn run() {
-    let args: Vec<String> = std::env::args().collect();
-    if args[1] == "example" {
-        #[derive(clap::Parser)]
-        struct C { #[command(subcommand)] c: X }
-        #[derive(clap::Subcommand)]
-        enum X { Example(drawbridge::example::ExampleArgs) }
-        let C { c: X::Example(a) } = clap::Parser::parse();
-        if let Err(e) = drawbridge::example::run(a).await { eprintln!("{e}"); }
-        return;
-    }
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(std::env::var("RUST_LOG").unwrap_or("info".into())).init();
-    let env = |n: &str| std::env::var(n).ok();
-    let config = if args[1] == "demo" { Config::examples(&std::env::current_exe().unwrap()) } else {
-        match Config::load(Path::new(&args[1]), &env) { Ok(l) => l.config, Err(f) => { eprintln!("{f}"); std::process::exit(1) } }
-    };
-    let running = Gateway::build(&config, &Options::default()).unwrap().start().await.unwrap();
-    println!("listening on {:?}", running.public);
-    let stop = running.stop.clone();
-    tokio::spawn(async move {
-        let mut t = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()).unwrap();
-        tokio::select! { _ = t.recv() => {}, _ = tokio::signal::ctrl_c() => {} }
-        stop.cancel();
+fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start")?;
+    let code = runtime.block_on(cli.run()).unwrap_or_else(|failure| {
+        let _ = std::io::stderr().write_all(failure.report().as_bytes());
+        ExitCode::from(failure.code())
     });
-    running.ended().await;
+    // A blocking read of a terminal would otherwise hold the process open.
+    runtime.shutdown_background();
+    Ok(code)
 }

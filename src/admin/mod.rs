@@ -1,22 +1,17 @@
-//! Metrics and probes for the operator.
+//! What an operator's tools ask: probes and metrics, on a listener of their own.
+//!
+//! | path | answer |
+//! |---|---|
+//! | `/livez` | 200 as long as the process runs, whatever its servers do |
+//! | `/readyz` | 200, or 503 once the gateway is shutting down; the body tells how each server fares |
+//! | `/metrics` | the metrics as Prometheus reads them; asks for the key, if there is one |
+//!
+//! The listener is opened only when the gateway takes calls, so there is no time in
+//! which a probe could be told of readiness too early. A server that is down does not
+//! make the gateway unready: the others are still worth reaching, and no restart of
+//! the gateway would bring it back.
 
-use crate::{backend::Server, telemetry::Metrics};
-use axum::Router;
-use std::sync::{Arc, atomic::AtomicBool};
+mod app;
+mod guard;
 
-pub struct State;
-
-impl State {
-    pub fn new(
-        _metrics: Arc<Metrics>,
-        _servers: Vec<Arc<Server>>,
-        _draining: Arc<AtomicBool>,
-        _key: Option<String>,
-    ) -> Self {
-        Self
-    }
-}
-
-pub fn router(_state: State) -> Router {
-    Router::new()
-}
+pub use app::{State, router};

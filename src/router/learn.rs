@@ -131,7 +131,7 @@ impl Router {
         }
     }
 
-    fn watcher(self: &Arc<Self>, server: &Arc<Server>, era: Era) -> Arc<Slot> {
+    pub(super) fn watcher(self: &Arc<Self>, server: &Arc<Server>, era: Era) -> Arc<Slot> {
         let at = self.places_of(server).next().unwrap_or((0, 0));
         let face = Face {
             era,

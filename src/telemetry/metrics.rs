@@ -3,6 +3,7 @@
 //! Labels are configured names and closed sets only, never what a caller sent, so
 //! the number of series is bounded by the configuration.
 
+use super::Log;
 use prometheus::{
     Encoder, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
     IntGaugeVec, Opts, Registry, TextEncoder,
@@ -106,6 +107,8 @@ impl Metrics {
             "drawbridge_call_duration_seconds",
             "Time from a call's arrival to its answer.",
         );
+        let build = gauge_of_build();
+        registry.register(Box::new(build)).expect(ONCE);
         let latency = HistogramVec::new(options.buckets(buckets), &["server"]).expect(VALID);
         registry.register(Box::new(latency.clone())).expect(ONCE);
         #[cfg(target_os = "linux")]
@@ -172,6 +175,14 @@ impl Metrics {
         }
     }
 
+    /// Adds what the log counts. Once.
+    pub fn add_log(&self, log: &Log) {
+        let dropped = Box::new(log.dropped().clone());
+        if let Err(error) = self.registry.register(dropped) {
+            tracing::error!(%error, "the log's metric cannot be added");
+        }
+    }
+
     /// Everything in the Prometheus text format.
     pub fn render(&self) -> String {
         let mut out = Vec::new();
@@ -181,6 +192,17 @@ impl Metrics {
         }
         String::from_utf8(out).unwrap_or_default()
     }
+}
+
+/// Which build this is, as the label of a constant.
+fn gauge_of_build() -> IntGaugeVec {
+    let options = Opts::new(
+        "drawbridge_build_info",
+        "1, with the version of the gateway.",
+    );
+    let gauge = IntGaugeVec::new(options, &["version"]).expect(VALID);
+    gauge.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1);
+    gauge
 }
 
 impl Default for Metrics {
@@ -204,6 +226,10 @@ mod tests {
         let text = metrics.render();
         assert!(
             text.contains(r#"drawbridge_calls_total{outcome="server_error",server="files"} 1"#),
+            "{text}"
+        );
+        assert!(
+            text.contains("drawbridge_build_info{version=\"") && text.contains("\"} 1\n"),
             "{text}"
         );
     }
