@@ -248,8 +248,9 @@ impl Process {
         drop(known);
         self.calls.end(&fault);
         self.links.end(&fault);
-        self.stdin.close();
+        // First, so that the end which follows is known to be wanted.
         self.stopping.cancel();
+        self.stdin.close();
     }
 
     /// Lets it end if it has nothing to do; `patient`: an open subscription is something to do.
@@ -272,6 +273,7 @@ impl Process {
         ));
         loop {
             tokio::select! {
+                biased;
                 () = self.stopping.cancelled() => return Ok(()),
                 news = control.next() => match news {
                     News::Runs(pid) => self.runs_as(pid),
