@@ -60,7 +60,12 @@ pub async fn answer(
     }
     let id = message.id().map(<[u8]>::to_vec);
     let checked = check(&message, revision, &parts.headers);
-    let refused = |error: RpcError| (Refusal::Rpc(StatusCode::BAD_REQUEST, error), id.clone());
+    let refused = |error: RpcError| {
+        (
+            Refusal::Rpc(StatusCode::BAD_REQUEST, Box::new(error)),
+            id.clone(),
+        )
+    };
     checked.map_err(refused)?;
     if front.draining.load(Ordering::Relaxed) {
         return Err((Refusal::Draining, id));

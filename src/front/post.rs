@@ -129,7 +129,7 @@ fn without_session(message: &Message) -> Refusal {
             code::HEADER_MISMATCH,
             "Header mismatch: MCP-Protocol-Version is missing, but the body carries a version",
         );
-        return Refusal::Rpc(StatusCode::BAD_REQUEST, error);
+        return Refusal::Rpc(StatusCode::BAD_REQUEST, Box::new(error));
     }
     Refusal::NoSession
 }
@@ -152,7 +152,7 @@ pub(super) async fn initialize(
             code::OVER_LIMIT => StatusCode::TOO_MANY_REQUESTS,
             _ => StatusCode::OK,
         };
-        (Refusal::Rpc(status, error), id)
+        (Refusal::Rpc(status, Box::new(error)), id)
     })?;
     let mut response = whole(readable, greeted.answer);
     let headers = response.headers_mut();

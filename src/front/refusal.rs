@@ -34,7 +34,7 @@ pub enum Refusal {
     UnknownEvent,
     Draining,
     /// An error with the request's id, at this status.
-    Rpc(StatusCode, RpcError),
+    Rpc(StatusCode, Box<RpcError>),
 }
 
 impl Refusal {
@@ -153,7 +153,7 @@ impl Refusal {
                 StatusCode::SERVICE_UNAVAILABLE,
                 "the gateway is shutting down",
             ),
-            Self::Rpc(status, error) => (*status, error.clone()),
+            Self::Rpc(status, error) => (*status, RpcError::clone(error)),
         }
     }
 

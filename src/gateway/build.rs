@@ -72,7 +72,9 @@ fn stdio_settings(
 ) -> stdio::Settings {
     let mut settings = stdio::Settings::new(process.command.clone(), process.args.clone());
     let env = process.env.iter();
-    settings.env = env.map(|(k, v)| (k.clone(), v.expose().to_owned())).collect();
+    settings.env = env
+        .map(|(k, v)| (k.clone(), v.expose().to_owned()))
+        .collect();
     settings.inherit_env = process.inherit_env.clone();
     settings.cwd = process.cwd.clone();
     settings.shim = options.shim.clone();
@@ -143,7 +145,10 @@ fn protocol(protocol: config::Protocol) -> Option<http::Fixed> {
 /// The configured endpoints, then one for each server alone.
 pub fn endpoints(config: &Config, servers: &[Arc<Server>]) -> Vec<Endpoint> {
     let find = |id: &config::ServerId| {
-        let at = config.servers.get_index_of(id).expect("the configuration checked every name");
+        let at = config
+            .servers
+            .get_index_of(id)
+            .expect("the configuration checked every name");
         servers[at].clone()
     };
     let mut endpoints = Vec::new();
@@ -174,7 +179,12 @@ pub fn endpoints(config: &Config, servers: &[Arc<Server>]) -> Vec<Endpoint> {
                 continue;
             }
             let shape = shape(id, server, Naming::Bare, config::Selection::default());
-            endpoints.push(Endpoint::new(path, vec![(find(id), shape)], 1000, Vec::new()));
+            endpoints.push(Endpoint::new(
+                path,
+                vec![(find(id), shape)],
+                1000,
+                Vec::new(),
+            ));
         }
     }
     endpoints
@@ -212,7 +222,12 @@ pub fn gate(config: &Config, options: &Options) -> Result<Gate, StartError> {
         for key in &keys.api_keys {
             let scopes = key.scopes.iter().map(|s| s.as_str().to_owned());
             let expires = key.expires.map(config::Expiry::at);
-            gate.add(key.name.as_str(), *key.sha256.bytes(), scopes.collect(), expires);
+            gate.add(
+                key.name.as_str(),
+                *key.sha256.bytes(),
+                scopes.collect(),
+                expires,
+            );
         }
     }
     if let Some(token) = &options.token {
@@ -234,7 +249,10 @@ pub fn door(config: &Config) -> front::Door {
     let origins = config.origins.iter().filter_map(exact);
     front::Door {
         hosts,
-        any_origin: config.origins.iter().any(|o| matches!(o, config::Origin::Any)),
+        any_origin: config
+            .origins
+            .iter()
+            .any(|o| matches!(o, config::Origin::Any)),
         origins: origins.collect(),
     }
 }
@@ -288,4 +306,3 @@ pub fn certificates(config: &Config) -> Result<Option<Arc<front::Certificates>>,
     let read = front::Certificates::read(&tls.cert, &tls.key);
     read.map(Some).map_err(StartError::Tls)
 }
-

@@ -125,7 +125,10 @@ impl Gateway {
         self.router.stop(grace).await;
         self.workshop.stop.cancel();
         self.workshop.tracker.close();
-        if tokio::time::timeout(grace, self.workshop.tracker.wait()).await.is_err() {
+        if tokio::time::timeout(grace, self.workshop.tracker.wait())
+            .await
+            .is_err()
+        {
             tracing::warn!("some processes did not end within the grace time");
         }
     }
@@ -138,8 +141,13 @@ impl Gateway {
         let tls = match &self.certificates {
             None => None,
             Some(certificates) => {
-                self.router.spawn(self.until_stop(certificates.clone().watch()));
-                Some(certificates.config().map_err(|e| StartError::Tls(e.to_string()))?)
+                self.router
+                    .spawn(self.until_stop(certificates.clone().watch()));
+                Some(
+                    certificates
+                        .config()
+                        .map_err(|e| StartError::Tls(e.to_string()))?,
+                )
             }
         };
         let mut bound = Vec::new();
@@ -191,14 +199,26 @@ impl Gateway {
     async fn start_admin(
         &self,
         draining: &Arc<AtomicBool>,
-    ) -> Result<(Option<SocketAddr>, Option<JoinHandle<()>>, CancellationToken), StartError> {
+    ) -> Result<
+        (
+            Option<SocketAddr>,
+            Option<JoinHandle<()>>,
+            CancellationToken,
+        ),
+        StartError,
+    > {
         let stop = CancellationToken::new();
         let Some(address) = &self.config.admin.listen else {
             return Ok((None, None, stop));
         };
         let tcp = bind(&address.to_string()).await?;
         let local = tcp.local_addr().ok();
-        let key = self.config.admin.key.as_ref().map(|k| k.expose().to_owned());
+        let key = self
+            .config
+            .admin
+            .key
+            .as_ref()
+            .map(|k| k.expose().to_owned());
         let state = admin::State::new(
             self.metrics.clone(),
             self.router.servers.clone(),
@@ -208,16 +228,24 @@ impl Gateway {
         let listener = front::Listener { tcp, tls: None };
         let limits = build::connection_limits(&self.config);
         let routes = admin::router(state);
-        let serving = front::serve(listener, routes, limits, stop.clone(), Duration::from_secs(1));
+        let serving = front::serve(
+            listener,
+            routes,
+            limits,
+            stop.clone(),
+            Duration::from_secs(1),
+        );
         Ok((local, Some(tokio::spawn(serving)), stop))
     }
 }
 
 async fn bind(address: &str) -> Result<TcpListener, StartError> {
-    TcpListener::bind(address).await.map_err(|source| StartError::Listen {
-        address: address.to_owned(),
-        source,
-    })
+    TcpListener::bind(address)
+        .await
+        .map_err(|source| StartError::Listen {
+            address: address.to_owned(),
+            source,
+        })
 }
 
 impl Running {
@@ -227,7 +255,11 @@ impl Running {
         let drain = &self.gateway.config.drain;
         let (delay, grace) = (drain.delay.get(), drain.grace.get());
         let front = &self.gateway.front;
-        tracing::info!(delay_ms = delay.as_millis() as u64, grace_ms = grace.as_millis() as u64, "shutting down");
+        tracing::info!(
+            delay_ms = delay.as_millis() as u64,
+            grace_ms = grace.as_millis() as u64,
+            "shutting down"
+        );
         self.draining.store(true, Ordering::Release);
         tokio::time::sleep(delay).await;
         front.draining.store(true, Ordering::Release);

@@ -72,11 +72,12 @@ impl Router {
         let streams = Streams::new(self.settings.bounds, self.settings.keep);
         let standing = Standing::new(self.endpoints[endpoint].places.len());
         let opened = self.sessions.open(caller, streams, standing);
-        let (session, evicted) = opened.map_err(|_| {
+        let opened = opened.map_err(|_| {
             RpcError::new(code::OVER_LIMIT, "no more sessions can be opened now")
                 .with(json!({"retryAfterMs": 1000}))
         })?;
-        if let Some(evicted) = evicted {
+        let session = opened.session;
+        if let Some(evicted) = opened.evicted {
             self.clean_up(evicted);
         }
         self.metrics.sessions.set(self.sessions.len() as i64);

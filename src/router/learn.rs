@@ -25,6 +25,8 @@ use std::{
 };
 
 const FIRST_WAIT: Duration = Duration::from_secs(1);
+/// How often a watcher looks whether its links still live.
+const CHECK_EVERY: Duration = Duration::from_secs(5);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// Changes that come within this time are announced as one.
 const DEBOUNCE: Duration = Duration::from_millis(30);
@@ -82,22 +84,21 @@ impl Router {
     }
 
     /// Waits for a reason to look again.
-    async fn until_down(self: &Arc<Self>, server: &Arc<Server>, kept: Vec<Arc<Slot>>) {
+    async fn until_down(&self, server: &Arc<Server>, kept: Vec<Arc<Slot>>) {
         let mut health = server.watch();
-        loop {
-            let down = health.wait_for(|h| *h == Health::Down);
-            let ended = async {
-                loop {
-                    tokio::time::sleep(Duration::from_secs(5)).await;
-                    if kept.iter().any(|slot| slot.ready().is_none()) {
-                        return;
-                    }
-                }
-            };
-            tokio::select! {
-                _ = down => return,
-                () = ended => return,
+        let down = health.wait_for(|h| *h == Health::Down);
+        let ended = async {
+            while kept.iter().all(|slot| slot.ready().is_some()) {
+                tokio::time::sleep(CHECK_EVERY).await;
             }
+            // Nothing is kept open for a process; it is looked at again when it is found down.
+            if kept.is_empty() {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            _ = down => {}
+            () = ended => {}
         }
     }
 
@@ -191,7 +192,8 @@ impl Router {
             let before = base.known(kind);
             let new = before.is_none_or(|b: Arc<Listing>| b.body != listing.body);
             base.put(listing.clone());
-            if new && !(listing.entries.is_empty() && !self.was_known(endpoint, place, era)) {
+            let told = !listing.entries.is_empty() || self.was_known(endpoint, place, era);
+            if new && told {
                 self.layers.changed(endpoint, place, kind);
                 self.announce(endpoint, place, kind);
             }

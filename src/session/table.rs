@@ -57,6 +57,12 @@ pub struct Limits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
 
+/// A session that was opened, and the one that made room for it.
+pub struct Opened<T> {
+    pub session: Arc<Session<T>>,
+    pub evicted: Option<Arc<Session<T>>>,
+}
+
 pub struct Table<T> {
     sessions: DashMap<Arc<str>, Arc<Session<T>>>,
     principals: DashMap<Arc<str>, usize>,
@@ -107,14 +113,9 @@ impl<T> Table<T> {
         }
     }
 
-    /// Opens a session. At a limit, the same principal's longest idle one makes room; the
-    /// sessions that had to end are returned for the caller to end what hangs on them.
-    pub fn open(
-        &self,
-        caller: Caller,
-        streams: Streams,
-        state: T,
-    ) -> Result<(Arc<Session<T>>, Option<Arc<Session<T>>>), Full> {
+    /// Opens a session. At a limit, the same principal's longest idle one makes room; it is
+    /// returned for the caller to end what hangs on it.
+    pub fn open(&self, caller: Caller, streams: Streams, state: T) -> Result<Opened<T>, Full> {
         let principal = caller.principal.clone();
         let mine = self.principals.get(&principal).map_or(0, |n| *n);
         let mut evicted = None;
@@ -135,7 +136,7 @@ impl<T> Table<T> {
         });
         *self.principals.entry(principal).or_insert(0) += 1;
         self.sessions.insert(session.id.clone(), session.clone());
-        Ok((session, evicted))
+        Ok(Opened { session, evicted })
     }
 
     /// The session `id` if it belongs to `principal` and was opened on `endpoint`; anything else is unknown.
@@ -226,7 +227,7 @@ mod tests {
             bytes: 100,
         };
         let streams = Streams::new(bounds, Duration::ZERO);
-        table.open(caller, streams, ()).map(|(session, _)| session)
+        table.open(caller, streams, ()).map(|opened| opened.session)
     }
 
     #[test]

@@ -86,12 +86,19 @@ impl Client {
     }
 
     /// Sends exactly these headers (besides Host) and this body.
-    pub async fn raw(&self, method: Method, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Response {
+    pub async fn raw(
+        &self,
+        method: Method,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Response {
         let mut request = Request::builder().method(method).uri(&self.url);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let request = request.body(Full::new(body.into())).expect("a test's request is valid");
+        let request = request
+            .body(Full::new(body.into()))
+            .expect("a test's request is valid");
         let response = tokio::time::timeout(PATIENCE, self.http.request(request)).await;
         let response = response.expect("an answer in time").expect("an answer");
         let (parts, body) = response.into_parts();
@@ -103,7 +110,12 @@ impl Client {
     }
 
     /// Sends with the usual headers of a legacy client in this session; `more` may replace them.
-    pub async fn send(&self, method: Method, more: &[(&str, &str)], body: impl Into<Bytes>) -> Response {
+    pub async fn send(
+        &self,
+        method: Method,
+        more: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Response {
         let mut headers: Vec<(&str, &str)> = vec![
             ("content-type", "application/json"),
             ("accept", "application/json, text/event-stream"),
@@ -129,12 +141,18 @@ impl Client {
             "clientInfo": {"name": "test", "version": "1"}}});
         let response = self.post(&message).await;
         assert_eq!(response.status, StatusCode::OK);
-        let session = response.headers.get("mcp-session-id").expect("a session id");
+        let session = response
+            .headers
+            .get("mcp-session-id")
+            .expect("a session id");
         self.session = Some(session.to_str().expect("a session id is ASCII").to_owned());
         let answer = response.message().await;
         let result = answer["result"].clone();
         assert!(result.is_object(), "{answer}");
-        self.revision = result["protocolVersion"].as_str().unwrap_or_default().to_owned();
+        self.revision = result["protocolVersion"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
         let accepted = self.notify("notifications/initialized", json!({})).await;
         assert_eq!(accepted.status, StatusCode::ACCEPTED);
         result
@@ -147,7 +165,8 @@ impl Client {
     }
 
     pub async fn notify(&self, method: &str, params: Value) -> Response {
-        self.post(&json!({"jsonrpc": "2.0", "method": method, "params": params})).await
+        self.post(&json!({"jsonrpc": "2.0", "method": method, "params": params}))
+            .await
     }
 
     /// A fresh id.
@@ -157,7 +176,8 @@ impl Client {
 
     /// Sends a request and waits for its answer: the whole message.
     pub async fn request(&self, method: &str, params: Value) -> Value {
-        let message = json!({"jsonrpc": "2.0", "id": self.id(), "method": method, "params": params});
+        let message =
+            json!({"jsonrpc": "2.0", "id": self.id(), "method": method, "params": params});
         let answer = self.post(&message).await.message().await;
         assert_eq!(answer["id"], message["id"], "{answer}");
         answer
@@ -165,21 +185,28 @@ impl Client {
 
     /// Calls a tool and waits for its answer: the whole message.
     pub async fn call(&self, tool: &str, arguments: Value) -> Value {
-        self.request("tools/call", json!({"name": tool, "arguments": arguments})).await
+        self.request("tools/call", json!({"name": tool, "arguments": arguments}))
+            .await
     }
 
     /// Calls a tool and returns the text of its first block.
     pub async fn text(&self, tool: &str, arguments: Value) -> String {
         let answer = self.call(tool, arguments).await;
         let text = answer["result"]["content"][0]["text"].as_str();
-        text.unwrap_or_else(|| panic!("no text in {answer}")).to_owned()
+        text.unwrap_or_else(|| panic!("no text in {answer}"))
+            .to_owned()
     }
 
     /// The names in a list: `tools/list` and `tools`, say.
     pub async fn names(&self, method: &str, member: &str, key: &str) -> Vec<String> {
         let answer = self.request(method, json!({})).await;
-        let list = answer["result"][member].as_array().unwrap_or_else(|| panic!("no list in {answer}")).clone();
-        list.iter().map(|item| item[key].as_str().unwrap_or_default().to_owned()).collect()
+        let list = answer["result"][member]
+            .as_array()
+            .unwrap_or_else(|| panic!("no list in {answer}"))
+            .clone();
+        list.iter()
+            .map(|item| item[key].as_str().unwrap_or_default().to_owned())
+            .collect()
     }
 
     pub async fn tools(&self) -> Vec<String> {
@@ -199,7 +226,8 @@ impl Client {
     }
 
     pub async fn delete(&self) -> Response {
-        self.send(Method::DELETE, &[("content-type", "-")], "").await
+        self.send(Method::DELETE, &[("content-type", "-")], "")
+            .await
     }
 
     /// A stateless request of 2026-07-28 with all its headers.
@@ -214,9 +242,16 @@ impl Client {
         for (key, value) in given {
             params["_meta"][key] = value;
         }
-        let name = params["name"].as_str().or(params["uri"].as_str()).map(str::to_owned);
-        let message = json!({"jsonrpc": "2.0", "id": self.id(), "method": method, "params": params});
-        let mut headers = vec![("mcp-protocol-version", "2026-07-28"), ("mcp-method", method)];
+        let name = params["name"]
+            .as_str()
+            .or(params["uri"].as_str())
+            .map(str::to_owned);
+        let message =
+            json!({"jsonrpc": "2.0", "id": self.id(), "method": method, "params": params});
+        let mut headers = vec![
+            ("mcp-protocol-version", "2026-07-28"),
+            ("mcp-method", method),
+        ];
         if let Some(name) = &name {
             headers.push(("mcp-name", name));
         }
@@ -229,7 +264,9 @@ impl Response {
     /// The whole body.
     pub async fn bytes(self) -> Bytes {
         let body = tokio::time::timeout(PATIENCE, self.body.collect()).await;
-        body.expect("the body in time").expect("a whole body").to_bytes()
+        body.expect("the body in time")
+            .expect("a whole body")
+            .to_bytes()
     }
 
     pub async fn text(self) -> String {
@@ -242,12 +279,20 @@ impl Response {
     }
 
     pub fn is_stream(&self) -> bool {
-        let kind = self.headers.get("content-type").and_then(|v| v.to_str().ok());
+        let kind = self
+            .headers
+            .get("content-type")
+            .and_then(|v| v.to_str().ok());
         kind.is_some_and(|k| k.starts_with("text/event-stream"))
     }
 
     pub fn events(self) -> Events {
-        assert!(self.is_stream(), "not a stream: {} {:?}", self.status, self.headers);
+        assert!(
+            self.is_stream(),
+            "not a stream: {} {:?}",
+            self.status,
+            self.headers
+        );
         Events {
             body: self.body,
             reader: sse::Reader::new(64 << 20),
@@ -264,7 +309,10 @@ impl Response {
         }
         let mut events = self.events();
         loop {
-            let message = events.next().await.expect("an answer before the stream ends");
+            let message = events
+                .next()
+                .await
+                .expect("an answer before the stream ends");
             if message.get("method").is_none() {
                 return message;
             }
@@ -276,7 +324,9 @@ impl Events {
     /// The next message, or `None` at the end of the stream. Events without data are passed over.
     pub async fn next(&mut self) -> Option<Value> {
         loop {
-            let event = tokio::time::timeout(PATIENCE, self.event()).await.expect("an event in time")?;
+            let event = tokio::time::timeout(PATIENCE, self.event())
+                .await
+                .expect("an event in time")?;
             if !event.data.is_empty() {
                 return Some(serde_json::from_slice(&event.data).expect("an event holds JSON"));
             }
@@ -286,7 +336,10 @@ impl Events {
     /// The next message with this method; others are passed over.
     pub async fn next_of(&mut self, method: &str) -> Value {
         loop {
-            let message = self.next().await.unwrap_or_else(|| panic!("the stream ended before {method}"));
+            let message = self
+                .next()
+                .await
+                .unwrap_or_else(|| panic!("the stream ended before {method}"));
             if message["method"] == method {
                 return message;
             }
@@ -318,7 +371,9 @@ impl Events {
                 if let Ok(data) = frame.into_data() {
                     self.raw.extend_from_slice(&data);
                     let ready = &mut self.ready;
-                    self.reader.feed(&data, |e| ready.push_back(e)).expect("events of a sane size");
+                    self.reader
+                        .feed(&data, |e| ready.push_back(e))
+                        .expect("events of a sane size");
                 }
                 true
             }

@@ -82,8 +82,16 @@ impl Drop for TestGateway {
 /// The YAML value of a server that runs the scripted stdio server with these options; `more` is further YAML members, such as `isolation: shared`.
 pub fn sb(options: &[&str], more: &str) -> String {
     let args: Vec<String> = options.iter().map(|o| format!("{o:?}")).collect();
-    let more = if more.is_empty() { String::new() } else { format!(", {more}") };
-    format!("{{ command: {:?}, args: [{}]{more} }}", sb_path(), args.join(", "))
+    let more = if more.is_empty() {
+        String::new()
+    } else {
+        format!(", {more}")
+    };
+    format!(
+        "{{ command: {:?}, args: [{}]{more} }}",
+        sb_path(),
+        args.join(", ")
+    )
 }
 
 /// Where cargo puts the scripted stdio server: it builds examples along with tests.
@@ -92,6 +100,10 @@ fn sb_path() -> String {
     path.pop();
     path.pop();
     path.push("examples/sb");
-    assert!(path.exists(), "{} is missing: run `cargo build --example sb`", path.display());
+    assert!(
+        path.exists(),
+        "{} is missing: run `cargo build --example sb`",
+        path.display()
+    );
     path.display().to_string()
 }
