@@ -110,6 +110,7 @@ impl Router {
         loop {
             let open = self.open_for(slot, errand).await?;
             let call = prepare(&open, slot, errand);
+            let id = call.id;
             let flight = flight(errand);
             if let Wants::From(rank) = flight.wants {
                 slot.lower_level(&open, rank).await;
@@ -123,7 +124,14 @@ impl Router {
                 self.spawn(async move { ended.link.close().await });
             }
             match answered {
-                Ok(answer) => return Ok((answer, open)),
+                Ok(answer) => {
+                    if answer.inner().task.is_some() {
+                        let token = errand.message.inner().progress_token;
+                        let token = token.map(|s| errand.message.slice(s));
+                        open.inlet.became_task(id, token);
+                    }
+                    return Ok((answer, open));
+                }
                 Err(fault) => {
                     let lost = fault == Fault::SessionLost || !open.link.is_alive();
                     if lost {

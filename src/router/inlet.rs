@@ -24,7 +24,7 @@ use crate::{
 };
 use bytes::Bytes;
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     sync::{Arc, Mutex, Weak},
 };
 use tokio::sync::SetOnce;
@@ -65,8 +65,14 @@ pub struct Inlet {
     router: Weak<Router>,
     slot: Weak<Slot>,
     flights: Mutex<HashMap<u64, Flight>>,
+    /// Progress tokens of calls that became tasks: they stay good while the task runs (2025-11-25, tasks).
+    tasks: Mutex<VecDeque<(u64, Bytes)>>,
     open: SetOnce<Weak<Open>>,
 }
+
+/// Tasks of one link whose progress is followed at most; the oldest goes first.
+const MAX_TASKS: usize = 256;
+const LOCK: &str = "no holder of this lock panics";
 
 /// Takes the flight out when the call is over, however it ends.
 pub struct InFlight<'a> {
@@ -88,6 +94,7 @@ impl Inlet {
             router,
             slot: Arc::downgrade(slot),
             flights: Mutex::default(),
+            tasks: Mutex::default(),
             open: SetOnce::new(),
         }
     }
@@ -100,6 +107,22 @@ impl Inlet {
     pub fn fly(&self, id: u64, flight: Flight) -> InFlight<'_> {
         self.lock().insert(id, flight);
         InFlight { inlet: self, id }
+    }
+
+    /// Notes that a call became a task, whose progress goes on after the answer.
+    pub fn became_task(&self, id: u64, token: Option<Bytes>) {
+        let Some(token) = token else { return };
+        let mut tasks = self.tasks.lock().expect(LOCK);
+        if tasks.len() >= MAX_TASKS {
+            tasks.pop_front();
+        }
+        tasks.push_back((id, token));
+    }
+
+    fn task_token(&self, id: u64) -> Option<Bytes> {
+        let tasks = self.tasks.lock().expect(LOCK);
+        let found = tasks.iter().find(|(own, _)| *own == id);
+        found.map(|(_, token)| token.clone())
     }
 
     /// Our ids of the running calls that the client knows as `id`, newest last.
@@ -115,7 +138,7 @@ impl Inlet {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Flight>> {
-        self.flights.lock().expect("no holder of this lock panics")
+        self.flights.lock().expect(LOCK)
     }
 
     fn session(&self) -> Option<Arc<ClientSession>> {
@@ -216,11 +239,17 @@ impl Inlet {
         let Some(span) = message.inner().progress_token else {
             return self.drop_message();
         };
-        let shown = {
+        let id = own_number(message.raw(span));
+        let call = id.and_then(|id| {
             let flights = self.lock();
-            let flight = own_number(message.raw(span)).and_then(|id| flights.get(&id));
-            flight.and_then(|f| Some((f.outbox.clone(), f.token.clone()?)))
+            let flight = flights.get(&id)?;
+            Some((flight.outbox.clone(), flight.token.clone()?))
+        });
+        let task = || {
+            let token = self.task_token(id?)?;
+            Some((self.session()?.streams.standing.clone(), token))
         };
+        let shown = call.or_else(task);
         match shown {
             Some((outbox, token)) => {
                 let mut edit = Edit::new();
