@@ -310,7 +310,7 @@ fn a_tool_that_wants_to_ask_is_told_that_nobody_is_there() {
 #[test]
 fn an_interrupted_call_ends_everything() {
     let folder = tempfile::tempdir().unwrap();
-    let args = ["call", "weather__wait", r#"{"seconds":30}"#];
+    let args = ["call", "weather__wait", r#"{"seconds":30,"steps":60}"#];
     let mut child = crate::support::command(folder.path(), &args)
         .spawn()
         .unwrap();
