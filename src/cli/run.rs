@@ -52,11 +52,11 @@ pub(super) struct RunArgs {
     headers: Vec<(HeaderName, Secret)>,
 
     /// A variable of the program's environment, with its value or as it is here; may be given several times
-    #[arg(long = "env", value_name = "NAME[=VALUE]", value_parser = variable, requires = "command")]
+    #[arg(long = "env", value_name = "NAME[=VALUE]", value_parser = variable, conflicts_with = "url")]
     env: Vec<(String, Option<Secret>)>,
 
     /// The program's working directory
-    #[arg(long, value_name = "DIR", requires = "command")]
+    #[arg(long, value_name = "DIR", conflicts_with = "url")]
     cwd: Option<PathBuf>,
 
     /// The server's name in logs and metrics

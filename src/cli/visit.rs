@@ -74,13 +74,15 @@ impl Visit {
         let message = request(method, params);
         let mut answer = std::pin::pin!(router.request(&self.client, &message, &outbox));
         let standing = self.session.streams.standing.clone();
+        // One for the whole wait: a signal between two of them would be lost.
+        let mut interrupted = std::pin::pin!(tokio::signal::ctrl_c());
         let mut streams = [Reader::new(outbox.clone()), Reader::new(standing)];
         loop {
             tokio::select! {
                 biased;
                 said = next(&mut streams) => self.hear(&said, &mut notice),
                 answer = &mut answer => return result(&answer),
-                _ = tokio::signal::ctrl_c() => return Err(Failure::Interrupted),
+                _ = &mut interrupted => return Err(Failure::Interrupted),
             }
         }
     }

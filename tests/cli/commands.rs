@@ -2,6 +2,10 @@
 
 use crate::support::{DRAWBRIDGE, run, run_with};
 use serde_json::Value;
+use std::{
+    io::{BufRead, BufReader},
+    time::{Duration, Instant},
+};
 
 #[test]
 fn the_version_and_the_help_are_there() {
@@ -70,7 +74,7 @@ fn a_faulty_file_starts_nothing() {
         assert!(said.out.is_empty(), "{}", said.out);
         assert!(
             said.err
-                .contains("drawbridge.yaml:1:23: servers.files.comand"),
+                .contains("drawbridge.yaml:1:21: servers.files.comand"),
             "{}",
             said.err
         );
@@ -298,14 +302,31 @@ fn call_fails_where_the_tool_or_the_way_to_it_does() {
 
 #[test]
 fn a_tool_that_wants_to_ask_is_told_that_nobody_is_there() {
-    let args = [
-        "call",
-        "travel__findBestFlight",
-        r#"{"origin":"New York","destination":"Barcelona"}"#,
-    ];
-    let said = run(&args);
-    assert!(said.code == 0 || said.code == 1, "{}{}", said.out, said.err);
-    assert!(!(said.out.is_empty() && said.err.is_empty()));
+    let said = run(&["call", "calendar__listWorkspaces"]);
+    assert_eq!(said.code, 1, "{}{}", said.out, said.err);
+    assert!(said.out.contains("roots"), "{}{}", said.out, said.err);
+}
+
+#[test]
+fn an_interrupted_call_ends_everything() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["call", "weather__wait", r#"{"seconds":30,"steps":60}"#];
+    let mut child = crate::support::command(folder.path(), &args)
+        .spawn()
+        .unwrap();
+    let mut first = String::new();
+    let mut lines = BufReader::new(child.stderr.take().unwrap());
+    lines.read_line(&mut first).unwrap();
+    assert!(first.starts_with("progress "), "{first}");
+    let told = Instant::now();
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    assert_eq!(crate::support::wait(&mut child).code(), Some(130));
+    assert!(told.elapsed() < Duration::from_secs(15));
+    assert_eq!(
+        lines.lines().last().unwrap().unwrap(),
+        "drawbridge: interrupted"
+    );
 }
 
 #[test]

@@ -140,6 +140,17 @@ fn a_new_key_opens_the_gateway_that_has_its_entry() {
 }
 
 #[test]
+fn without_any_server_it_is_a_gateway_too() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("drawbridge.yaml"), "servers: {}\n").unwrap();
+    let gateway = quiet(folder.path(), &[]);
+    assert_eq!(get(&format!("{}/readyz", gateway.admin)).status, 200);
+    let id = session(&gateway, &[]);
+    let list = gateway.rpc(&[("Mcp-Session-Id", &id)], LIST);
+    assert!(list.body.contains(r#""tools":[]"#), "{}", list.body);
+}
+
+#[test]
 fn metrics_are_where_the_banner_says_and_ask_for_their_key() {
     let folder = tempfile::tempdir().unwrap();
     let gateway = quiet(folder.path(), &["--admin-key", "s3cret"]);
