@@ -219,7 +219,7 @@ async fn resuming_for_ever_is_ended_by_the_calls_own_limit() {
     })
     .await;
     let mut settings = settings(&hb);
-    settings.call = Duration::from_millis(200);
+    settings.call = Duration::from_millis(600);
     let (link, _) = legacy_with(settings).await;
     assert!(matches!(call(&link, "a").await, Err(Fault::TimedOut(_))));
     hb.wait_for(|s| s.method() == "notifications/cancelled")
