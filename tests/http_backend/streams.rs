@@ -122,7 +122,11 @@ async fn a_request_of_the_server_arrives_while_the_call_runs() {
 async fn batches_of_an_older_server_are_taken_apart() {
     let hb = Hb::legacy()
         .on("tools/call", |seen| {
-            let batch = json!([seen.progress(1), seen.result(json!({"n": 1}))]);
+            let batch = json!([
+                seen.progress(1),
+                seen.result(json!({"n": 1})),
+                seen.progress(2)
+            ]);
             match tool(seen).as_str() {
                 "json" => Reply::json(batch),
                 _ => Reply::events().message(batch),
