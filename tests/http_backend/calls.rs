@@ -155,13 +155,13 @@ async fn a_call_without_an_answer_times_out_and_the_server_is_told() {
         .start()
         .await;
     let mut settings = settings(&hb);
-    settings.call = Duration::from_millis(100);
+    settings.call = Duration::from_millis(400);
     let (link, _) = legacy_with(settings).await;
     for name in ["head", "body"] {
         let request = tool_call(&link, name);
         let id = request.id;
         let fault = link.call(request).await.unwrap_err();
-        assert_eq!(fault, Fault::TimedOut(Duration::from_millis(100)));
+        assert_eq!(fault, Fault::TimedOut(Duration::from_millis(400)));
         let told = hb.wait_for(|s| s.json()["params"]["requestId"] == id).await;
         assert_eq!(told.method(), "notifications/cancelled");
         assert_eq!(told.header("mcp-session-id"), Some("session-1"));
@@ -178,15 +178,15 @@ async fn progress_extends_a_call_up_to_its_limit() {
             for step in 0..steps {
                 reply = reply
                     .message(seen.progress(step))
-                    .wait(Duration::from_millis(100));
+                    .wait(Duration::from_millis(250));
             }
             reply.message(seen.result(json!({})))
         })
         .start()
         .await;
     let mut settings = settings(&hb);
-    settings.call = Duration::from_millis(300);
-    settings.call_max = Duration::from_millis(1200);
+    settings.call = Duration::from_secs(1);
+    settings.call_max = Duration::from_millis(2500);
     let (link, ear) = legacy_with(settings).await;
     let request = tool_call(&link, "steady");
     let id = request.id;

@@ -76,6 +76,22 @@ async fn a_thousand_calls_use_few_connections() {
 }
 
 #[tokio::test]
+async fn a_stream_that_ends_a_little_after_its_answer_keeps_its_connection() {
+    let hb = Hb::legacy()
+        .on("tools/call", |seen| {
+            let reply = Reply::events().message(seen.result(json!({})));
+            reply.wait(Duration::from_millis(2))
+        })
+        .start()
+        .await;
+    let (link, _) = legacy(&hb).await;
+    for _ in 0..100 {
+        call(&link, "a").await.unwrap();
+    }
+    assert!(hb.connections() < 50, "{}", hb.connections());
+}
+
+#[tokio::test]
 async fn health_follows_the_last_contact() {
     let failing = Arc::new(Mutex::new(false));
     let at = failing.clone();

@@ -73,14 +73,14 @@ async fn a_silent_stream_is_left_alone_however_short_the_calls_limit() {
     let hb = Hb::legacy()
         .on("GET", |_| {
             Reply::events()
-                .wait(Duration::from_millis(400))
+                .wait(Duration::from_millis(900))
                 .message(changed())
                 .silence()
         })
         .start()
         .await;
     let mut settings = settings(&hb);
-    settings.call = Duration::from_millis(100);
+    settings.call = Duration::from_millis(500);
     let (_link, ear) = legacy_with(settings).await;
     ear.until(|e| e.heard().len() == 1).await;
     assert_eq!(hb.count("GET"), 1);

@@ -122,7 +122,11 @@ async fn a_request_of_the_server_arrives_while_the_call_runs() {
 async fn batches_of_an_older_server_are_taken_apart() {
     let hb = Hb::legacy()
         .on("tools/call", |seen| {
-            let batch = json!([seen.progress(1), seen.result(json!({"n": 1}))]);
+            let batch = json!([
+                seen.progress(1),
+                seen.result(json!({"n": 1})),
+                seen.progress(2)
+            ]);
             match tool(seen).as_str() {
                 "json" => Reply::json(batch),
                 _ => Reply::events().message(batch),
@@ -219,7 +223,7 @@ async fn resuming_for_ever_is_ended_by_the_calls_own_limit() {
     })
     .await;
     let mut settings = settings(&hb);
-    settings.call = Duration::from_millis(200);
+    settings.call = Duration::from_millis(600);
     let (link, _) = legacy_with(settings).await;
     assert!(matches!(call(&link, "a").await, Err(Fault::TimedOut(_))));
     hb.wait_for(|s| s.method() == "notifications/cancelled")
