@@ -84,20 +84,18 @@ impl Router {
     /// Waits for a reason to look again.
     async fn until_down(self: &Arc<Self>, server: &Arc<Server>, kept: Vec<Arc<Slot>>) {
         let mut health = server.watch();
-        loop {
-            let down = health.wait_for(|h| *h == Health::Down);
-            let ended = async {
-                loop {
-                    tokio::time::sleep(Duration::from_secs(5)).await;
-                    if kept.iter().any(|slot| slot.ready().is_none()) {
-                        return;
-                    }
+        let down = health.wait_for(|h| *h == Health::Down);
+        let ended = async {
+            loop {
+                tokio::time::sleep(Duration::from_secs(5)).await;
+                if kept.iter().any(|slot| slot.ready().is_none()) {
+                    return;
                 }
-            };
-            tokio::select! {
-                _ = down => return,
-                () = ended => return,
             }
+        };
+        tokio::select! {
+            _ = down => {}
+            () = ended => {}
         }
     }
 
@@ -191,7 +189,8 @@ impl Router {
             let before = base.known(kind);
             let new = before.is_none_or(|b: Arc<Listing>| b.body != listing.body);
             base.put(listing.clone());
-            if new && !(listing.entries.is_empty() && !self.was_known(endpoint, place, era)) {
+            let still_empty = listing.entries.is_empty() && !self.was_known(endpoint, place, era);
+            if new && !still_empty {
                 self.layers.changed(endpoint, place, kind);
                 self.announce(endpoint, place, kind);
             }

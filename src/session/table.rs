@@ -64,6 +64,9 @@ pub struct Table<T> {
     next: AtomicU64,
 }
 
+/// The new session, and the one that was ended to make room for it.
+type Opened<T> = (Arc<Session<T>>, Option<Arc<Session<T>>>);
+
 impl<T> Session<T> {
     /// Notes that the client is there.
     pub fn touch(&self) {
@@ -109,12 +112,7 @@ impl<T> Table<T> {
 
     /// Opens a session. At a limit, the same principal's longest idle one makes room; the
     /// sessions that had to end are returned for the caller to end what hangs on them.
-    pub fn open(
-        &self,
-        caller: Caller,
-        streams: Streams,
-        state: T,
-    ) -> Result<(Arc<Session<T>>, Option<Arc<Session<T>>>), Full> {
+    pub fn open(&self, caller: Caller, streams: Streams, state: T) -> Result<Opened<T>, Full> {
         let principal = caller.principal.clone();
         let mine = self.principals.get(&principal).map_or(0, |n| *n);
         let mut evicted = None;
