@@ -172,6 +172,10 @@ fn ignore_term(options: &Options) {
     panic!("{error}")
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "one thread for each message, none of them asynchronous"
+)]
 fn pause(ms: u64) {
     thread::sleep(Duration::from_millis(ms));
 }

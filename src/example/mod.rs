@@ -109,6 +109,10 @@ impl ExampleArgs {
 /// # Errors
 ///
 /// The address cannot be listened on, or signals cannot be received.
+#[expect(
+    clippy::print_stdout,
+    reason = "whoever starts it reads the address there"
+)]
 pub async fn run(args: ExampleArgs) -> io::Result<()> {
     let shutdown = CancellationToken::new();
     let mut terminate = signal(SignalKind::terminate())?;

@@ -88,12 +88,11 @@ impl Router {
         let mut health = server.watch();
         let down = health.wait_for(|h| *h == Health::Down);
         let ended = async {
-            while kept.iter().all(|slot| slot.ready().is_some()) {
+            loop {
                 tokio::time::sleep(CHECK_EVERY).await;
-            }
-            // Nothing is kept open for a process; it is looked at again when it is found down.
-            if kept.is_empty() {
-                std::future::pending::<()>().await;
+                if kept.iter().any(|slot| slot.ready().is_none()) {
+                    return;
+                }
             }
         };
         tokio::select! {
@@ -192,8 +191,8 @@ impl Router {
             let before = base.known(kind);
             let new = before.is_none_or(|b: Arc<Listing>| b.body != listing.body);
             base.put(listing.clone());
-            let told = !listing.entries.is_empty() || self.was_known(endpoint, place, era);
-            if new && told {
+            let still_empty = listing.entries.is_empty() && !self.was_known(endpoint, place, era);
+            if new && !still_empty {
                 self.layers.changed(endpoint, place, kind);
                 self.announce(endpoint, place, kind);
             }

@@ -140,6 +140,7 @@ impl Shared {
 }
 
 /// Like `write_all`, but patient with a descriptor that somebody made non-blocking.
+#[expect(clippy::disallowed_methods, reason = "runs on the log's own thread")]
 fn write_line(out: &mut impl Write, mut line: &[u8]) -> io::Result<()> {
     while !line.is_empty() {
         match out.write(line) {

@@ -71,6 +71,10 @@ fn collect(mut from: impl Read + Send + 'static) -> Receiver<String> {
 }
 
 /// Waits for the end of a process, or kills it and fails.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the thread waits for nothing else"
+)]
 pub fn wait(child: &mut Child) -> ExitStatus {
     let until = Instant::now() + PATIENCE;
     while Instant::now() < until {

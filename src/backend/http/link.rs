@@ -140,6 +140,10 @@ struct Unanswered<'a> {
 }
 
 impl Unanswered<'_> {
+    #[expect(
+        clippy::mem_forget,
+        reason = "it holds a reference and no more; dropping it would cancel"
+    )]
     fn settle(self) {
         self.core.running.end(self.id);
         std::mem::forget(self);

@@ -59,6 +59,10 @@ impl Family {
     }
 
     /// Terminates all, and kills what is left after `grace`. The process ends when the last of them is reaped.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a keeper has threads only, nothing asynchronous"
+    )]
     pub(super) fn end(&self, grace: Duration) -> ! {
         self.terminate();
         std::thread::sleep(grace);
@@ -66,6 +70,10 @@ impl Family {
     }
 
     /// Each round the children of those killed in the last one have become ours.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a keeper has threads only, nothing asynchronous"
+    )]
     pub(super) fn kill_until_none_is_left(&self) -> ! {
         loop {
             self.kill();
