@@ -5,7 +5,7 @@
 //! stream on modern HTTP). Whatever else the server says goes to the [`Receiver`].
 
 use super::{Fault, Profile, http::HttpLink, stdio::StdioLink};
-use crate::mcp::{Era, Message, Revision};
+use crate::mcp::{Era, Message, Pieces, Revision};
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
 use std::sync::Arc;
@@ -48,7 +48,7 @@ pub struct Call {
     /// From [`Link::next_id`]; it stands in `message` as the id, and as the progress token if there is one.
     pub id: u64,
     /// The whole message.
-    pub message: Bytes,
+    pub message: Pieces,
     pub method: &'static str,
     /// The method where no row of the table names it.
     pub other_method: Option<String>,

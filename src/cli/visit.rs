@@ -130,7 +130,8 @@ fn request(method: &str, params: &Value) -> Message {
 }
 
 fn result(answer: &Answer) -> Result<Value, Failure> {
-    let mut answer: Value = serde_json::from_slice(&answer.bytes).unwrap_or_default();
+    let mut answer: Value =
+        serde_json::from_slice(&answer.bytes.clone().into_bytes()).unwrap_or_default();
     if let Some(result) = answer.get_mut("result") {
         return Ok(result.take());
     }

@@ -28,6 +28,8 @@ use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 pub struct Settings {
     /// The largest request body, in bytes.
     pub body: usize,
+    /// The largest head of a request, in bytes.
+    pub head: usize,
     /// How long a client may take to send a request's body.
     pub request_timeout: Duration,
     pub json_depth: u32,

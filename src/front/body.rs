@@ -1,10 +1,17 @@
-//! Reading a request's body within its limits of size and time.
+//! Reading a request's body within its limits of size and time, and answering in pieces.
 
 use super::{app::Settings, refusal::Refusal};
+use crate::mcp::Pieces;
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, header};
+use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt;
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    task::{Context, Poll},
+};
 
 /// The whole body.
 pub async fn read(settings: &Settings, headers: &HeaderMap, body: Body) -> Result<Bytes, Refusal> {
@@ -50,4 +57,31 @@ async fn collect(mut body: Body, limit: usize, declared: usize) -> Result<Bytes,
     } else {
         whole.freeze()
     })
+}
+
+/// A body that is there already, of known length.
+pub fn whole(pieces: Pieces) -> Body {
+    Body::new(Whole(pieces))
+}
+
+struct Whole(Pieces);
+
+impl http_body::Body for Whole {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.0.pop().map(|piece| Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.0.len() as u64)
+    }
 }

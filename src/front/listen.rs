@@ -21,6 +21,8 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 const HTTP2_STREAMS: u32 = 1024;
 /// How long the kernel keeps sending to a client that acknowledges nothing before the connection is dead.
 const SILENT_CLIENT: u32 = 60_000;
+/// How much of a body hyper may read at once, in bytes.
+const READ: usize = 512 << 10;
 /// Wait after a failed accept: the usual cause, too many open files, does not pass at once.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 
@@ -96,7 +98,8 @@ fn builder(limits: Limits) -> auto::Builder<TokioExecutor> {
         .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.request_timeout)
-        .max_buf_size(limits.headers.max(8192));
+        // A larger head is refused by the front, which can say why; large bodies are read in large pieces.
+        .max_buf_size(limits.headers.max(READ));
     builder
         .http2()
         .timer(TokioTimer::new())

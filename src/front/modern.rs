@@ -182,7 +182,7 @@ async fn call(
             if !outbox.has_untaken() {
                 return Ok(finished(readable, answer));
             }
-            let answer = crate::mcp::edit::on_one_line(answer.bytes);
+            let answer = crate::mcp::edit::on_one_line(answer.bytes.into_bytes());
             outbox.push(Sort::Answer, answer);
             work = Box::pin(std::future::pending());
         }

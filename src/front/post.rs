@@ -10,7 +10,7 @@ use super::{
 use crate::{
     auth::Principal,
     mcp::{
-        Era, Kind, Malformed, Message, Method, Revision, RpcError, code, edit::on_one_line,
+        Era, Kind, Malformed, Message, Method, Pieces, Revision, RpcError, code, edit::on_one_line,
         header as names, message::string,
     },
     router::{Answer, Client, ClientSession},
@@ -154,7 +154,7 @@ pub(super) async fn initialize(
         };
         (Refusal::Rpc(status, Box::new(error)), id)
     })?;
-    let mut response = whole(readable, greeted.answer);
+    let mut response = whole(readable, greeted.answer.into());
     let headers = response.headers_mut();
     if let Ok(id) = HeaderValue::try_from(&*greeted.session.id) {
         headers.insert(names::SESSION_ID, id);
@@ -163,11 +163,11 @@ pub(super) async fn initialize(
 }
 
 /// An answer in one piece, in the form that the client reads.
-pub(super) fn whole(readable: Readable, answer: Bytes) -> Response {
+pub(super) fn whole(readable: Readable, answer: Pieces) -> Response {
     if !readable.json {
-        return stream::single(answer);
+        return stream::single(answer.into_bytes());
     }
-    let mut response = Response::new(Body::from(answer));
+    let mut response = Response::new(body::whole(answer));
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, json);
     response
@@ -190,7 +190,7 @@ impl Lasting {
             self.front.router.spawn(async move {
                 let answer = work.await;
                 if let Some(outbox) = outbox {
-                    outbox.push(Sort::Answer, on_one_line(answer.bytes));
+                    outbox.push(Sort::Answer, on_one_line(answer.bytes.into_bytes()));
                 }
             });
         }
@@ -249,7 +249,7 @@ async fn first_of(
             if !outbox.has_untaken() {
                 return whole(readable, answer.bytes);
             }
-            outbox.push(Sort::Answer, on_one_line(answer.bytes));
+            outbox.push(Sort::Answer, on_one_line(answer.bytes.into_bytes()));
         }
         () = outbox.filled() => {}
         () = tokio::time::sleep(front.settings.silence) => {}
@@ -313,7 +313,7 @@ async fn batch(
     }
     let all: Work = Box::pin(async move {
         let answers = futures_util::future::join_all(calls).await;
-        let pieces: Vec<Bytes> = answers.into_iter().map(|a| a.bytes).collect();
+        let pieces: Vec<Bytes> = answers.into_iter().map(|a| a.bytes.into_bytes()).collect();
         let joined = crate::catalog::join(pieces.iter());
         let mut out = Vec::with_capacity(joined.len() + 2);
         out.push(b'[');

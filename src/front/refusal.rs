@@ -26,6 +26,8 @@ pub enum Refusal {
     ContentType,
     NotAcceptable,
     TooLarge(usize),
+    /// The head is over this many bytes.
+    HeadTooLarge(usize),
     Slow,
     Interrupted,
     NotJson(String),
@@ -130,6 +132,10 @@ impl Refusal {
             Self::TooLarge(limit) => plain(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 &format!("the body is larger than {limit} bytes"),
+            ),
+            Self::HeadTooLarge(limit) => plain(
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+                &format!("the headers are larger than {limit} bytes"),
             ),
             Self::Slow => plain(
                 StatusCode::REQUEST_TIMEOUT,

@@ -74,6 +74,9 @@ async fn admitted(
     request: Request<Body>,
 ) -> Result<Response, Refused> {
     let (parts, body) = request.into_parts();
+    if head_size(&parts) > front.settings.head {
+        return refuse(Refusal::HeadTooLarge(front.settings.head));
+    }
     let authority = parts.uri.authority().map(http::uri::Authority::as_str);
     if let Err(barred) = front.door.check(authority, &parts.headers) {
         return refuse(barred_refusal(barred, &parts.headers));
@@ -119,6 +122,15 @@ async fn admitted(
         (&Method::DELETE, None) => refuse(Refusal::NoSession),
         _ => refuse(Refusal::Method),
     }
+}
+
+/// Bytes of the head, nearly: names, values, and the target.
+fn head_size(parts: &Parts) -> usize {
+    let field = |(name, value): (&http::HeaderName, &http::HeaderValue)| {
+        name.as_str().len() + value.len() + 4
+    };
+    let target = parts.uri.path_and_query().map_or(0, |p| p.as_str().len());
+    parts.headers.iter().map(field).sum::<usize>() + target
 }
 
 fn barred_refusal(barred: Barred, headers: &HeaderMap) -> Refusal {

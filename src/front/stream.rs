@@ -104,7 +104,8 @@ impl EventBody {
             && let Poll::Ready(answer) = work.as_mut().poll(cx)
         {
             self.work = None;
-            self.outbox.push(Sort::Answer, on_one_line(answer.bytes));
+            self.outbox
+                .push(Sort::Answer, on_one_line(answer.bytes.into_bytes()));
         }
     }
 }

@@ -282,6 +282,7 @@ pub fn session_limits(config: &Config) -> session::Limits {
 pub fn front_settings(config: &Config) -> front::Settings {
     front::Settings {
         body: config.limits.body.bytes(),
+        head: config.limits.headers.bytes(),
         request_timeout: config.limits.request_timeout.get(),
         json_depth: config.limits.json_depth as u32,
         batch: config.limits.batch,

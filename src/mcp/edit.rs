@@ -1,7 +1,10 @@
 //! Changing a message by splicing: every byte that is not replaced stays as it came.
 
-use super::{message::Message, scan::Span};
+use super::{message::Message, pieces::Pieces, scan::Span};
 use bytes::{BufMut, Bytes, BytesMut};
+
+/// A text shorter than this is copied: one piece is cheaper to send than several.
+const COPIED: usize = 16 << 10;
 
 /// Replacements to make in one text, in any order; they must not overlap.
 #[derive(Default)]
@@ -58,7 +61,28 @@ impl Edit {
         self.changes.iter().any(|c| c.0 == at && c.1 == at)
     }
 
-    /// The text with all changes made.
+    /// The text with all changes made. What is large is not copied: it goes out as pieces of the text that came.
+    pub fn pieces(mut self, text: &Bytes) -> Pieces {
+        if self.changes.is_empty() {
+            return text.clone().into();
+        }
+        if text.len() < COPIED {
+            return self.apply(text).into();
+        }
+        self.changes.sort_by_key(|c| c.0);
+        let mut out = Pieces::default();
+        let mut from = 0;
+        for (start, end, with) in self.changes {
+            debug_assert!(start >= from, "changes must not overlap");
+            out.push(text.slice(from..start));
+            out.push(with);
+            from = end;
+        }
+        out.push(text.slice(from..));
+        out
+    }
+
+    /// The text with all changes made, in one piece.
     pub fn apply(mut self, text: &Bytes) -> Bytes {
         if self.changes.is_empty() {
             return text.clone();

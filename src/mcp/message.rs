@@ -7,7 +7,7 @@
 
 use super::{
     method::{Method, Row},
-    scan::{Key, ScanError, Scanner, Span, check_text, decode},
+    scan::{Checked, Key, ScanError, Scanner, Span, check_text, decode},
 };
 use bytes::Bytes;
 use std::borrow::Cow;
@@ -79,14 +79,14 @@ const NS: &str = "io.modelcontextprotocol/";
 impl Message {
     /// Reads one message; `max_depth` bounds its nesting.
     pub fn parse(bytes: Bytes, max_depth: u32) -> Result<Self, Malformed> {
-        check_text(&bytes)?;
-        Self::parse_text(bytes, max_depth)
+        let checked = check_text(&bytes)?;
+        Self::parse_text(bytes, checked, max_depth)
     }
 
-    /// [`Message::parse`] of bytes already known to be UTF-8.
-    fn parse_text(bytes: Bytes, max_depth: u32) -> Result<Self, Malformed> {
+    /// [`Message::parse`] of bytes already checked.
+    fn parse_text(bytes: Bytes, checked: Checked, max_depth: u32) -> Result<Self, Malformed> {
         let mut draft = Draft::default();
-        let mut scanner = Scanner::new(&bytes, max_depth);
+        let mut scanner = Scanner::new(&bytes, max_depth).with(checked);
         if scanner.peek() != Some(b'{') {
             // Still a fault of the text, if it is one: read on to tell.
             scanner.value()?;
@@ -104,7 +104,7 @@ impl Message {
         max_depth: u32,
         max_entries: usize,
     ) -> Result<Vec<Result<Self, Malformed>>, Malformed> {
-        check_text(bytes)?;
+        let checked = check_text(bytes)?;
         let mut spans = Vec::new();
         let mut scanner = Scanner::new(bytes, max_depth);
         scanner.array(|s| {
@@ -118,7 +118,7 @@ impl Message {
         if spans.len() > max_entries {
             return Err(Malformed::Shape("a batch holds too many messages"));
         }
-        let entry = |s: Span| Self::parse_text(bytes.slice(s.range()), max_depth);
+        let entry = |s: Span| Self::parse_text(bytes.slice(s.range()), checked, max_depth);
         Ok(spans.into_iter().map(entry).collect())
     }
 

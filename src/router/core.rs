@@ -220,6 +220,13 @@ impl Router {
         }
     }
 
+    /// Whether a result may hold URIs or task ids that have to change.
+    pub(super) fn exposes(&self, slot: &Slot, errand: &super::exchange::Errand<'_>) -> bool {
+        let inner = errand.message.inner();
+        let tasks = inner.task.is_some() || inner.task_id.is_some();
+        tasks || self.endpoints[slot.endpoint].shared.any()
+    }
+
     /// Rewrites what a result says of URIs and tasks, where anything has to be.
     pub(super) fn expose_in_result(
         &self,

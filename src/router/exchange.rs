@@ -11,9 +11,7 @@ use crate::{
     backend::{Call, Fault},
     bridge::{self, Hop, ResultHints},
     config::Isolation,
-    mcp::{
-        Edit, Era, Kind, ListKind, Message, Method, RpcError, code, edit::on_one_line, param::Param,
-    },
+    mcp::{Edit, Era, Kind, ListKind, Message, Method, Pieces, RpcError, code, param::Param},
     session::Outbox,
     telemetry::Outcome,
 };
@@ -37,7 +35,7 @@ pub(super) struct Errand<'a> {
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// The whole message.
-    pub bytes: Bytes,
+    pub bytes: Pieces,
     /// The code, if it is an error; 0 for one whose code is no integer.
     pub code: Option<i64>,
 }
@@ -45,14 +43,14 @@ pub struct Answer {
 impl Answer {
     pub fn result(id: &[u8], result: &[u8]) -> Self {
         Self {
-            bytes: code::result_message(id, result),
+            bytes: code::result_message(id, result).into(),
             code: None,
         }
     }
 
     pub fn error(error: &RpcError, id: &[u8]) -> Self {
         Self {
-            bytes: error.message(Some(id)),
+            bytes: error.message(Some(id)).into(),
             code: Some(error.code),
         }
     }
@@ -61,7 +59,10 @@ impl Answer {
 impl From<Bytes> for Answer {
     /// A result that is written already.
     fn from(bytes: Bytes) -> Self {
-        Self { bytes, code: None }
+        Self {
+            bytes: bytes.into(),
+            code: None,
+        }
     }
 }
 
@@ -179,7 +180,7 @@ impl Router {
         errand: &Errand<'_>,
         answer: &Message,
         id: &[u8],
-    ) -> Result<Bytes, RpcError> {
+    ) -> Result<Pieces, RpcError> {
         let mut edit = Edit::new();
         if let Some(span) = answer.id_span() {
             edit.replace(span, Bytes::copy_from_slice(id));
@@ -191,7 +192,7 @@ impl Router {
             whole.extend_from_slice(b",\"error\":");
             whole.extend_from_slice(payload);
             whole.push(b'}');
-            return Ok(whole.into());
+            return Ok(Bytes::from(whole).into());
         }
         let profile = open.link.profile();
         let method = errand.message.method();
@@ -218,8 +219,11 @@ impl Router {
             }
             _ => {}
         }
+        if !self.exposes(slot, errand) {
+            return Ok(edit.pieces(answer.bytes()));
+        }
         let bytes = edit.apply(answer.bytes());
-        Ok(self.expose_in_result(slot, errand, bytes))
+        Ok(self.expose_in_result(slot, errand, bytes).into())
     }
 }
 
@@ -272,7 +276,7 @@ fn prepare(open: &Arc<Open>, slot: &Slot, errand: &Errand<'_>) -> Call {
     let other = row.method == Method::Other;
     Call {
         id,
-        message: on_one_line(edit.apply(message.bytes())),
+        message: edit.pieces(message.bytes()),
         method: row.name,
         other_method: other.then(|| message.method_name().into_owned()),
         name: match profile.era() {

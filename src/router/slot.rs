@@ -200,7 +200,7 @@ impl Open {
         let message = call_message(Some(&id.to_string()), method, Some(params.as_bytes()));
         let call = Call {
             id,
-            message,
+            message: message.into(),
             method,
             other_method: None,
             name: None,

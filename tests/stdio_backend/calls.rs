@@ -132,7 +132,7 @@ async fn an_answer_that_turned_the_id_into_a_string_is_taken() {
     let mut call = request(&link, "raw", &json!({}));
     let text = format!(r#"{{"jsonrpc":"2.0","id":"{}","result":{{}}}}"#, call.id);
     let with_text = request(&link, "raw", &json!({"text": text})).message;
-    let with_text = String::from_utf8(with_text.to_vec()).unwrap();
+    let with_text = String::from_utf8(with_text.into_bytes().to_vec()).unwrap();
     let ids = [call.id + 1, call.id].map(|id| format!(r#""id":{id},"#));
     call.message = with_text.replace(&ids[0], &ids[1]).into();
     assert_eq!(link.call(call).await.unwrap().kind(), Kind::Result);

@@ -139,7 +139,7 @@ async fn a_message_of_several_lines_is_sent_as_one() {
     let bench = bench(settings(&[]));
     let (link, _ears) = bench.open().await;
     let mut call = request(&link, "echo", &json!({"a": 1}));
-    let text = String::from_utf8(call.message.to_vec()).unwrap();
+    let text = String::from_utf8(call.message.clone().into_bytes().to_vec()).unwrap();
     call.message = text.replace(",", ",\n\r ").into();
     assert!(link.call(call).await.is_ok());
     bench.end().await;

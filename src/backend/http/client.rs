@@ -6,7 +6,7 @@
 //! caller's back: no redirects, no cookies, no decompression.
 
 use super::{address, settings::Settings};
-use bytes::Bytes;
+use crate::mcp::Pieces;
 use http::{HeaderValue, Uri};
 use http_body_util::Full;
 use hyper::rt::{Read, ReadBufCursor, Write};
@@ -36,7 +36,7 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type Pending<T> = Pin<Box<dyn Future<Output = Result<T, BoxError>> + Send>>;
 
 /// A pooled client of one server.
-pub(super) type Pooled = legacy::Client<Connector, Full<Bytes>>;
+pub(super) type Pooled = legacy::Client<Connector, Full<Pieces>>;
 
 /// What all HTTP servers share. Cheap to clone.
 #[derive(Clone)]

@@ -266,7 +266,7 @@ impl Core {
             return Err(Fault::SessionLost);
         }
         let work = async {
-            let make = |uri| request::post(&self.headers, uri, &message);
+            let make = |uri| request::post(&self.headers, uri, message.clone().into());
             let response = self.site.send(make).await?;
             self.taken(response).await
         };

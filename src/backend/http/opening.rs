@@ -56,7 +56,7 @@ const KEEP_LONGEST: Duration = Duration::from_secs(300);
 pub(super) async fn discover(site: &Site, opening: &Opening) -> Result<Discovered, Fault> {
     let call = Call {
         id: DISCOVER,
-        message: discover_message(opening),
+        message: discover_message(opening).into(),
         method: "server/discover",
         other_method: None,
         name: None,
@@ -181,7 +181,7 @@ async fn attempt(
 ) -> Result<Attempted, Fault> {
     let message = initialize_message(opening, revision, id);
     let mut early = Vec::new();
-    let make = |uri| request::post(&site.headers(), uri, &message);
+    let make = |uri| request::post(&site.headers(), uri, message.clone().into());
     let (reply, session) = ask(site, id, &mut early, make).await?;
     match reply {
         Reply::Answer(answer) if answer.message.kind() == Kind::Result => {

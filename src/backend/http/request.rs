@@ -2,9 +2,8 @@
 
 use crate::{
     backend::Call,
-    mcp::{Era, header as names},
+    mcp::{Era, Pieces, header as names},
 };
-use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, header};
 use http_body_util::Full;
 
@@ -15,16 +14,16 @@ const NAME: HeaderName = HeaderName::from_static(names::NAME);
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static(names::LAST_EVENT_ID);
 
 /// What is sent to a server.
-pub(super) type Outgoing = Request<Full<Bytes>>;
+pub(super) type Outgoing = Request<Full<Pieces>>;
 
 /// A message on its way, without what is special to a call.
-pub(super) fn post(headers: &HeaderMap, uri: Uri, message: &Bytes) -> Outgoing {
-    request(headers, Method::POST, uri, Full::new(message.clone()))
+pub(super) fn post(headers: &HeaderMap, uri: Uri, message: Pieces) -> Outgoing {
+    request(headers, Method::POST, uri, Full::new(message))
 }
 
 /// A call on its way to a server of `era`.
 pub(super) fn call(headers: &HeaderMap, uri: Uri, call: &Call, era: Era) -> Outgoing {
-    let mut request = post(headers, uri, &call.message);
+    let mut request = post(headers, uri, call.message.clone());
     if era == Era::Modern {
         repeat(request.headers_mut(), call);
     }
@@ -52,7 +51,7 @@ fn without_body(headers: &HeaderMap, method: Method, uri: Uri) -> Outgoing {
     request
 }
 
-fn request(headers: &HeaderMap, method: Method, uri: Uri, body: Full<Bytes>) -> Outgoing {
+fn request(headers: &HeaderMap, method: Method, uri: Uri, body: Full<Pieces>) -> Outgoing {
     let mut request = Request::new(body);
     *request.method_mut() = method;
     *request.uri_mut() = uri;

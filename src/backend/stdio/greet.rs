@@ -215,7 +215,7 @@ impl Greeter<'_> {
     async fn ask(&self, method: &str, params: Vec<u8>) -> Answer {
         let id = self.process.calls.next_id();
         let message = code::call_message(Some(&id.to_string()), method, Some(&params));
-        self.process.ask(NO_LINK, id, message, true).await
+        self.process.ask(NO_LINK, id, message.into(), true).await
     }
 }
 

@@ -14,10 +14,9 @@ use super::{
 };
 use crate::{
     backend::{Fault, Profile},
-    mcp::{Era, ServerId, code},
+    mcp::{Era, Pieces, ServerId, code},
     telemetry::ServerMetrics,
 };
-use bytes::Bytes;
 use std::{
     future::poll_fn,
     io::Write as _,
@@ -160,15 +159,15 @@ impl Process {
     }
 
     /// Sends a notification or a response.
-    pub(super) fn send(&self, message: Bytes) -> Result<(), Fault> {
-        match self.put(message)? {
+    pub(super) fn send(&self, message: impl Into<Pieces>) -> Result<(), Fault> {
+        match self.put(message.into())? {
             true => Ok(()),
             false => Err(Fault::unreachable("its input is closed")),
         }
     }
 
     /// `false` if it reads nothing any more: then its end is near, and the reason will be told.
-    fn put(&self, message: Bytes) -> Result<bool, Fault> {
+    fn put(&self, message: Pieces) -> Result<bool, Fault> {
         match self.stdin.send(message) {
             Ok(()) => Ok(true),
             Err(Unsent::Full) => Err(Fault::Busy("reads too slowly: too much waits already")),
@@ -181,7 +180,7 @@ impl Process {
 
     /// Sends a request and waits for its answer, however long that takes. Dropping the
     /// future leaves the call, and tells the server unless the call is `silent`.
-    pub(super) async fn ask(&self, link: u64, id: u64, message: Bytes, silent: bool) -> Answer {
+    pub(super) async fn ask(&self, link: u64, id: u64, message: Pieces, silent: bool) -> Answer {
         self.calls.enter(id, link, true)?;
         let _leaves = Leaves {
             process: self,
@@ -194,7 +193,7 @@ impl Process {
     }
 
     /// Sends a request and waits for its answer within the limits for calls.
-    pub(super) async fn call(&self, link: u64, id: u64, message: Bytes) -> Answer {
+    pub(super) async fn call(&self, link: u64, id: u64, message: Pieces) -> Answer {
         self.calls.enter(id, link, false)?;
         let _leaves = Leaves {
             process: self,

@@ -26,6 +26,8 @@ pub(super) fn spawn(settings: &Settings) -> io::Result<Spawned> {
     let (stdin, its_stdin) = pipe::pipe()?;
     let (its_stdout, stdout) = pipe::pipe()?;
     let (its_stderr, stderr) = pipe::pipe()?;
+    widen(&stdin);
+    widen(&stdout);
     let (ours, theirs) = StdUnixStream::pair()?;
     keeper::pass(&ours, &its_stdin.into_blocking_fd()?)?;
     ours.set_nonblocking(true)?;
@@ -130,3 +132,13 @@ fn read(line: &str) -> Option<News> {
         _ => return None,
     })
 }
+
+/// Makes room for large messages, so that each takes fewer turns of either side. Refused beyond the user's share of pipe memory; the usual size serves, too.
+#[cfg(target_os = "linux")]
+fn widen(pipe: impl std::os::fd::AsFd) {
+    const ROOM: usize = 256 << 10;
+    let _ = rustix::pipe::fcntl_setpipe_size(pipe, ROOM);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn widen(_: impl std::os::fd::AsFd) {}

@@ -5,7 +5,7 @@
 //! reads. Nobody who reads from the server ever waits here, so a server that does not
 //! read before it has answered cannot bring both sides to a stop.
 
-use crate::mcp::edit::on_one_line;
+use crate::mcp::{Pieces, edit::on_one_line};
 use bytes::{Buf, Bytes};
 use std::{
     collections::VecDeque,
@@ -57,8 +57,8 @@ impl Stdin {
     }
 
     /// Sends a message, whole or not at all. Never blocks.
-    pub(super) fn send(&self, message: Bytes) -> Result<(), Unsent> {
-        let message = on_one_line(message);
+    pub(super) fn send(&self, message: impl Into<Pieces>) -> Result<(), Unsent> {
+        let message = line(message.into());
         let mut queue = self.lock();
         let Some(pipe) = queue.pipe.clone() else {
             return Err(Unsent::Closed);
@@ -70,8 +70,9 @@ impl Stdin {
             queue.push(message);
             return Ok(());
         }
-        let parts = [IoSlice::new(&message), IoSlice::new(NEWLINE)];
-        let written = match pipe.try_write_vectored(&parts) {
+        let mut slices = [IoSlice::new(&[]); BATCH];
+        let used = message.chunks_vectored(&mut slices);
+        let written = match pipe.try_write_vectored(&slices[..used]) {
             Ok(written) => written,
             Err(error) if error.kind() == ErrorKind::WouldBlock => 0,
             Err(error) if error.kind() == ErrorKind::Interrupted => 0,
@@ -80,7 +81,7 @@ impl Stdin {
                 return Err(Unsent::Closed);
             }
         };
-        if written <= message.len() {
+        if written < message.len() {
             queue.push(message);
             queue.written(written);
             drop(queue);
@@ -128,10 +129,11 @@ impl Stdin {
 }
 
 impl Queue {
-    fn push(&mut self, message: Bytes) {
-        self.bytes += message.len() + NEWLINE.len();
-        self.pieces.push_back(message);
-        self.pieces.push_back(Bytes::from_static(NEWLINE));
+    fn push(&mut self, mut message: Pieces) {
+        self.bytes += message.len();
+        while let Some(piece) = message.pop() {
+            self.pieces.push_back(piece);
+        }
     }
 
     fn write(&mut self, pipe: &Sender) -> io::Result<()> {
@@ -164,6 +166,16 @@ impl Queue {
     }
 }
 
+/// The message on one line, with its end.
+fn line(mut message: Pieces) -> Pieces {
+    let mut out = Pieces::default();
+    while let Some(piece) = message.pop() {
+        out.push(on_one_line(piece));
+    }
+    out.push(Bytes::from_static(NEWLINE));
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -177,7 +189,7 @@ mod tests {
             let stdin = stdin.clone();
             async move { stdin.run().await }
         });
-        // Nothing is read: the pipe takes 64 KiB, the queue the rest up to its bound.
+        // Nothing is read: the pipe takes some, the queue the rest up to its bound.
         let message = |n: u8| Bytes::from(vec![n; 100_000]);
         let sent = (b'a'..b'i').take_while(|n| stdin.send(message(*n)) == Ok(()));
         let sent = sent.count();
