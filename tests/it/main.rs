@@ -4,4 +4,5 @@
 
 mod support;
 
+mod session_lifetime;
 mod smoke;
