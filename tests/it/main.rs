@@ -6,3 +6,4 @@ mod support;
 
 mod session_lifetime;
 mod smoke;
+mod streams;

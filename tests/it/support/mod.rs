@@ -12,6 +12,6 @@ pub mod wire;
 
 pub use client::{Client, Events, Response};
 pub use gateway::{TestGateway, gateway, sb};
-pub use servers::{arguments, echoing, listing, modern_echoing, text, with_tools};
+pub use servers::{Standing, arguments, echoing, listing, modern_echoing, text, with_tools};
 pub use wait::until;
 pub use wire::Wire;

@@ -1,7 +1,10 @@
 //! What scripted HTTP servers often do.
 
 use super::hb::{Hb, Reply, Script, Seen};
+use bytes::Bytes;
 use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
+use tokio::sync::mpsc::UnboundedSender;
 
 /// A result of `tools/list`.
 pub fn listing(names: &[&str]) -> Value {
@@ -46,4 +49,51 @@ pub fn modern_echoing() -> Script {
             result["resultType"] = "complete".into();
             Reply::json(seen.result(result))
         })
+}
+
+/// The standing streams of a scripted server, to speak on.
+#[derive(Clone, Default)]
+pub struct Standing {
+    open: Arc<Mutex<Vec<(String, UnboundedSender<Bytes>)>>>,
+}
+
+impl Standing {
+    /// Gives a script GET streams.
+    pub fn on(script: Script) -> (Script, Self) {
+        let standing = Self::default();
+        let opened = standing.clone();
+        let script = script.on("GET", move |seen| {
+            let (sender, reply) = Reply::live();
+            let session = seen.header("mcp-session-id").unwrap_or_default().to_owned();
+            opened.open.lock().unwrap().push((session, sender));
+            reply
+        });
+        (script, standing)
+    }
+
+    /// Says it on the streams of one backend session.
+    pub fn say(&self, session: &str, message: &Value) {
+        let event = Bytes::from(format!("data: {message}\n\n"));
+        for (_, stream) in self.open.lock().unwrap().iter().filter(|(s, _)| s == session) {
+            let _ = stream.send(event.clone());
+        }
+    }
+
+    /// Says it on every stream.
+    pub fn say_to_all(&self, message: &Value) {
+        let event = Bytes::from(format!("data: {message}\n\n"));
+        for (_, stream) in self.open.lock().unwrap().iter() {
+            let _ = stream.send(event.clone());
+        }
+    }
+
+    /// Ends every stream that is open now.
+    pub fn end(&self) {
+        self.open.lock().unwrap().clear();
+    }
+
+    /// How many were opened and not ended by the test.
+    pub fn count(&self, session: &str) -> usize {
+        self.open.lock().unwrap().iter().filter(|(s, _)| s == session).count()
+    }
 }
