@@ -38,6 +38,8 @@ pub struct Server {
     transport: Transport,
     profiles: [ArcSwapOption<Profile>; 2],
     health: watch::Sender<Health>,
+    /// Whether it was found down, or its lists were learned, for the first time.
+    met: watch::Sender<bool>,
 }
 
 impl Server {
@@ -56,6 +58,7 @@ impl Server {
             transport,
             profiles: Default::default(),
             health: watch::Sender::new(Health::Starting),
+            met: watch::Sender::new(false),
         }
     }
 
@@ -84,6 +87,9 @@ impl Server {
     /// Notes how the last contact went.
     pub fn note(&self, health: Health) {
         self.metrics.up.set(i64::from(health == Health::Up));
+        if health == Health::Down {
+            self.introduce();
+        }
         self.health.send_if_modified(|now| {
             let new = *now != health;
             *now = health.clone();
@@ -95,10 +101,20 @@ impl Server {
         self.health.borrow().clone()
     }
 
-    /// Waits, at most `limit`, until the server was reached or found down for the first time.
+    /// Notes that what there is to know at the start is known.
+    pub fn introduce(&self) {
+        self.met.send_if_modified(|met| !std::mem::replace(met, true));
+    }
+
+    /// Whether the first contact is over, well or badly.
+    pub fn is_met(&self) -> bool {
+        *self.met.borrow()
+    }
+
+    /// Waits, at most `limit`, until the server was found down or its lists were learned for the first time.
     pub async fn first_contact(&self, limit: Duration) {
-        let mut health = self.health.subscribe();
-        let contact = health.wait_for(|h| *h != Health::Starting);
+        let mut met = self.met.subscribe();
+        let contact = met.wait_for(|met| *met);
         let _ = tokio::time::timeout(limit, contact).await;
     }
 

@@ -5,7 +5,7 @@
 
 use super::{
     app::Front,
-    post::{Readable, initialize, malformed, text, whole},
+    post::{Readable, idless, initialize, malformed, text, whole},
     refusal::{Refusal, modern_status},
     request::{Refused, refuse},
     stream::EventBody,
@@ -49,6 +49,7 @@ pub async fn answer(
             ));
         }
         // Closing the stream is the only cancellation; what else comes is taken and means nothing.
+        Kind::Notification if message.lacks_id() => return refuse(idless()),
         Kind::Notification => return Ok(StatusCode::ACCEPTED.into_response()),
         // A real client sends `initialize` under this header; with the metadata of the era it is just an unknown method.
         Kind::Request
@@ -172,7 +173,17 @@ async fn call(
     let outbox = Arc::new(Outbox::new(0, false, front.router.settings.bounds));
     let router = front.router.clone();
     let (client, related) = (Client::Modern(Arc::new(caller)), outbox.clone());
-    let mut work: Work = Box::pin(async move { router.request(&client, &message, &related).await });
+    let closing = front.closing.clone();
+    let mut work: Work = Box::pin(async move {
+        tokio::select! {
+            biased;
+            answer = router.request(&client, &message, &related) => answer,
+            () = closing.cancelled() => {
+                let error = RpcError::new(code::INTERNAL, "the gateway is shutting down");
+                Answer::error(&error, message.id().unwrap_or(b"null"))
+            }
+        }
+    });
     if !readable.events {
         return Ok(finished(readable, work.await));
     }

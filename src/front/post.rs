@@ -73,6 +73,11 @@ pub(super) fn malformed(error: Malformed) -> Refusal {
     }
 }
 
+/// A request of the protocol that came as a notification: it would run and nobody would hear of it.
+pub(super) fn idless() -> Refusal {
+    Refusal::NotMessage("this method is a request and needs an `id`".into())
+}
+
 pub async fn answer(
     front: &Arc<Front>,
     endpoint: usize,
@@ -107,6 +112,7 @@ pub async fn answer(
         }
         (_, None) => Err((without_session(&message), id)),
         (Kind::Request, Some(session)) => request(front, session, readable, message).await,
+        (Kind::Notification, Some(_)) if message.lacks_id() => Err(nameless(idless())),
         (Kind::Notification, Some(session)) => {
             front.router.notification(&session, &message).await;
             Ok(StatusCode::ACCEPTED.into_response())
@@ -260,7 +266,7 @@ async fn first_of(
     EventBody::of_session(front, session, outbox, reader, Opening::Prime).response()
 }
 
-/// The call itself, which holds the session open.
+/// The call itself, which holds the session open and ends with it.
 fn work(
     front: &Arc<Front>,
     session: &Arc<ClientSession>,
@@ -270,9 +276,17 @@ fn work(
     let router = front.router.clone();
     let hold = session.hold();
     let client = Client::Legacy(session.clone());
+    let ended = session.ended.clone();
     Box::pin(async move {
         let _hold = hold;
-        router.request(&client, &message, &outbox).await
+        tokio::select! {
+            biased;
+            answer = router.request(&client, &message, &outbox) => answer,
+            () = ended.cancelled() => {
+                let error = RpcError::new(code::INTERNAL, "the session ended while the call was running");
+                Answer::error(&error, message.id().unwrap_or(b"null"))
+            }
+        }
     })
 }
 
@@ -300,6 +314,10 @@ async fn batch(
                 };
                 let answer = Answer::error(&RpcError::new(code, text), b"null");
                 calls.push(Box::pin(std::future::ready(answer)));
+            }
+            Ok(message) if message.kind() == Kind::Notification && message.lacks_id() => {
+                let (_, error) = idless().parts();
+                calls.push(Box::pin(std::future::ready(Answer::error(&error, b"null"))));
             }
             Ok(message) => match message.kind() {
                 Kind::Request => calls.push(work(front, &session, message, outbox.clone())),

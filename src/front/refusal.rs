@@ -84,7 +84,8 @@ impl Refusal {
         response
     }
 
-    fn parts(&self) -> (StatusCode, RpcError) {
+    /// The status, and the error for the body.
+    pub(super) fn parts(&self) -> (StatusCode, RpcError) {
         let plain = |status, text: &str| (status, RpcError::new(code::INVALID_REQUEST, text));
         match self {
             Self::NoEndpoint => plain(StatusCode::NOT_FOUND, "no endpoint at this path"),

@@ -31,7 +31,8 @@ pub struct EventBody {
     first: Option<Bytes>,
     keep_alive: Duration,
     silence: Pin<Box<Sleep>>,
-    closing: Pin<Box<WaitForCancellationFutureOwned>>,
+    /// Ends what nothing else ends. Streams of calls end with their answers.
+    closing: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
     /// A call that lives and dies with this response.
     work: Option<Work>,
     front: Arc<Front>,
@@ -56,7 +57,7 @@ impl EventBody {
             first: None,
             keep_alive,
             silence: Box::pin(tokio::time::sleep(keep_alive)),
-            closing: Box::pin(front.closing.clone().cancelled_owned()),
+            closing: None,
             work: None,
             front: front.clone(),
         }
@@ -71,6 +72,9 @@ impl EventBody {
         opening: Opening,
     ) -> Self {
         let mut body = Self::new(front, outbox, reader, true);
+        if Arc::ptr_eq(&body.outbox, &session.streams.standing) {
+            body.closing = Some(Box::pin(front.closing.clone().cancelled_owned()));
+        }
         body.first = match opening {
             Opening::Prime if session.caller.revision.primes_streams() => {
                 let retry = front.settings.retry.as_millis() as u64;
@@ -90,13 +94,7 @@ impl EventBody {
     }
 
     pub fn response(self) -> Response {
-        let mut response = Response::new(Body::new(self));
-        let headers = response.headers_mut();
-        let mut set = |name, value| headers.insert(name, HeaderValue::from_static(value));
-        set(header::CONTENT_TYPE, "text/event-stream");
-        set(header::CACHE_CONTROL, "no-cache, no-transform");
-        set(http::HeaderName::from_static("x-accel-buffering"), "no");
-        response
+        response(Body::new(self))
     }
 
     fn work(&mut self, cx: &mut Context<'_>) {
@@ -138,7 +136,9 @@ impl http_body::Body for EventBody {
             Poll::Ready(None) => return Poll::Ready(None),
             Poll::Pending => {}
         }
-        if this.closing.as_mut().poll(cx).is_ready() {
+        if let Some(closing) = &mut this.closing
+            && closing.as_mut().poll(cx).is_ready()
+        {
             return Poll::Ready(None);
         }
         if this.silence.as_mut().poll(cx).is_ready() {
@@ -162,15 +162,16 @@ impl Drop for EventBody {
 /// One message as a whole event stream, for clients that accept nothing else.
 pub fn single(message: Bytes) -> Response {
     let event = sse::event(None, &on_one_line(message));
-    let mut response = Response::new(Body::from(event));
+    response(Body::from(event))
+}
+
+/// Events, marked so that nothing on the way holds them back or rewrites them.
+fn response(body: Body) -> Response {
+    let mut response = Response::new(body);
     let headers = response.headers_mut();
-    headers.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("text/event-stream"),
-    );
-    headers.insert(
-        header::CACHE_CONTROL,
-        HeaderValue::from_static("no-cache, no-transform"),
-    );
+    let mut set = |name, value| headers.insert(name, HeaderValue::from_static(value));
+    set(header::CONTENT_TYPE, "text/event-stream");
+    set(header::CACHE_CONTROL, "no-cache, no-transform");
+    set(http::HeaderName::from_static("x-accel-buffering"), "no");
     response
 }

@@ -161,6 +161,11 @@ impl Message {
         self.row.method
     }
 
+    /// Whether this notification names a method that the protocol has as a request.
+    pub fn lacks_id(&self) -> bool {
+        self.kind == Kind::Notification && self.row.is_request()
+    }
+
     /// The method's name, decoded; empty for a response.
     pub fn method_name(&self) -> Cow<'_, str> {
         self.method.and_then(|s| self.text(s)).unwrap_or_default()

@@ -91,6 +91,13 @@ pub struct Row {
     pub era: Option<Era>,
 }
 
+impl Row {
+    /// Whether it is a request of the protocol; what no row names may be either.
+    pub fn is_request(&self) -> bool {
+        self.method != Method::Other && !self.name.starts_with("notifications/")
+    }
+}
+
 const fn row(
     method: Method,
     name: &'static str,

@@ -123,7 +123,7 @@ impl Router {
             futures_util::future::join_all(wait)
         };
         let limit = self.settings.wait;
-        if places.iter().all(|p| p.server.health() != Health::Starting) {
+        if places.iter().all(|p| p.server.is_met()) {
             return;
         }
         all(limit.min(MOMENT)).await;

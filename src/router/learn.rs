@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     backend::{Fault, Health, Holder, Server},
-    catalog::{Layer, Listing},
+    catalog::Layer,
     mcp::{Era, ListKind, Revision},
     session::Sort,
 };
@@ -120,6 +120,7 @@ impl Router {
             self.keep_or_close(second, &mut kept).await;
         }
         server.note(Health::Up);
+        server.introduce();
         Ok(kept)
     }
 
@@ -189,22 +190,18 @@ impl Router {
             let listing = self.shape(endpoint, place, kind, fetched.clone());
             let base = self.endpoints[endpoint].places[place].base(era);
             let before = base.known(kind);
-            let new = before.is_none_or(|b: Arc<Listing>| b.body != listing.body);
+            // An empty list is what everyone takes for granted of a list not known yet.
+            let new = match before {
+                Some(before) => before.body != listing.body,
+                None => !listing.entries.is_empty(),
+            };
             base.put(listing.clone());
-            let still_empty = listing.entries.is_empty() && !self.was_known(endpoint, place, era);
-            if new && !still_empty {
+            if new {
                 self.layers.changed(endpoint, place, kind);
                 self.announce(endpoint, place, kind);
             }
         }
         Ok(())
-    }
-
-    fn was_known(&self, endpoint: usize, place: usize, era: Era) -> bool {
-        let base = self.endpoints[endpoint].places[place].base(era);
-        ListKind::ALL
-            .iter()
-            .any(|k| base.known(*k).is_some_and(|l| !l.entries.is_empty()))
     }
 
     /// Tells the sessions of an endpoint that have no link of their own to the server.

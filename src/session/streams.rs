@@ -124,13 +124,9 @@ impl Streams {
         self.standing.has_reader() || self.lock().kept.values().any(|k| k.outbox.has_reader())
     }
 
-    /// Ends every stream.
+    /// Ends the standing stream. Those of calls end with the answers to their calls.
     pub fn finish(&self) {
         self.standing.finish();
-        let kept = std::mem::take(&mut self.lock().kept);
-        for one in kept.values() {
-            one.outbox.finish();
-        }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {

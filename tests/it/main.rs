@@ -4,4 +4,10 @@
 
 mod support;
 
+mod batches;
+mod ids;
+mod progress;
+mod replies;
+mod session_lifetime;
 mod smoke;
+mod streams;

@@ -5,6 +5,13 @@
 pub mod client;
 pub mod gateway;
 pub mod hb;
+pub mod keys;
+pub mod servers;
+pub mod wait;
+pub mod wire;
 
 pub use client::{Client, Events, Response};
 pub use gateway::{TestGateway, gateway, sb};
+pub use servers::{Standing, arguments, echoing, listing, modern_echoing, text, with_tools};
+pub use wait::until;
+pub use wire::Wire;
