@@ -319,7 +319,7 @@ pub enum LogFormat {
 pub struct Admin {
     /// Where it listens, or `off`. Anything but loopback needs a `key`.
     #[serde(deserialize_with = "super::value::address_or_off")]
-    #[schemars(schema_with = "super::value::address_or_off_schema", default)]
+    #[schemars(schema_with = "super::value::address_or_off_schema", extend("default" = "127.0.0.1:9090"))]
     pub listen: Option<Address>,
     /// The key that everything but the probes asks for. Probes need none.
     pub key: Option<Secret>,
