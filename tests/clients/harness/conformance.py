@@ -25,6 +25,8 @@ def direct(running):
 def through(gateway, servers):
     leg, baseline = Leg("conformance", complete=set(SERVERS) <= set(servers)), read_json(BASELINE)
     chosen = [name for name in SERVERS if name in servers]
+    for name in chosen:
+        gateway.greet(name)
     with ThreadPoolExecutor(2) as pool:
         results = dict(zip(chosen, pool.map(lambda name: judge_server(name, gateway.url(name)), chosen)))
     for name, revisions in results.items():

@@ -44,6 +44,15 @@ class Gateway(Started):
     def healthy(self):
         return healthy(self.port)
 
+    def greet(self, server):
+        """One handshake, so that what follows meets a server that has started; those of the suite have little patience."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "greeting", "version": "1"}}
+        connection.request("POST", f"/mcp/{server}", json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}),
+                           {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"})
+        connection.getresponse().read()
+        connection.close()
+
     def url(self, server=None):
         return f"{self.base}/mcp/{server}" if server else f"{self.base}/mcp"
 

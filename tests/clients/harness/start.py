@@ -1,13 +1,12 @@
 """Leg `start`: the command line as a newcomer uses it. What the gateway prints at its start must work in a real client, as it stands."""
 import json
-import os
 import re
 import shutil
 
 from .judge import Leg
 from .places import HERE, OUT, PYTHON2, write_json
-from .process import Started, free_port, in_use, run
-from .servers import BY_NAME, prepare_data
+from .process import Started, in_use, run
+from .servers import BY_NAME, Running, prepare_data
 
 STANDARD_PORTS = (8080, 9090)  # the listener and its metrics
 
@@ -15,22 +14,17 @@ STANDARD_PORTS = (8080, 9090)  # the listener and its metrics
 def through(program):
     prepare_data()
     leg, memory = Leg("start"), BY_NAME["memory"].stdio_target()
-    listen = ["--listen", f"127.0.0.1:{free_port()}"]
+    elsewhere = ["--listen", "127.0.0.1:0", "--admin-listen", "off"]
+    # Without any argument, as the first thing that a newcomer does; on other ports where those are taken.
+    bare = elsewhere if any(map(in_use, STANDARD_PORTS)) else []
     desktop = OUT / "config" / "desktop.json"
     write_json(desktop, {"mcpServers": {"Memory": memory}})
-    # `env` as a program: `run --` has no other way to hand variables to the server.
-    variables = [f"{name}={value}" for name, value in memory["env"].items()]
-    ways = {
-        "examples": [program],
-        "run": [program, "run", *listen, "--", "env", *variables, memory["command"], *memory["args"]],
-        "desktop-file": [program, "serve", "--config", desktop],
-    }
-    for way, command in ways.items():
-        free = not any(map(in_use, STANDARD_PORTS))
-        if not free and not os.environ.get("CI"):
-            leg.add(way, "prints", "client", "snippet", passed=None, detail="a standard port is in use on this machine")
-            continue
-        try_way(leg, way, command)
+    variables = [part for name, value in memory["env"].items() for part in ("--env", f"{name}={value}")]
+    try_way(leg, "examples", [program, *bare])
+    try_way(leg, "run-command", [program, "run", *elsewhere, *variables, "--", memory["command"], *memory["args"]])
+    try_way(leg, "desktop-file", [program, "serve", "--config", desktop, *elsewhere])
+    with Running(["everything"]) as running:
+        try_way(leg, "run-url", [program, "run", *elsewhere, running.urls["everything"]])
     return leg
 
 
@@ -68,6 +62,12 @@ def snippet(text):
 
 
 def curl_line(text):
-    """The `curl` command, with lines that a backslash continues."""
-    found = re.search(r"^[ \t]*(?:\$ )?(curl (?:.*\\\n)*.*)", text, re.MULTILINE)
-    return found and found.group(1)
+    """The line to try with `curl` in it, and those after it that a backslash continues."""
+    lines = text.splitlines()
+    start = next((i for i, line in enumerate(lines) if "curl " in line), None)
+    if start is None:
+        return None
+    end = start
+    while lines[end].endswith("\\") and end + 1 < len(lines):
+        end += 1
+    return "\n".join(lines[start:end + 1]).strip()

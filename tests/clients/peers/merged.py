@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import re
+import time
 
 import mcp_types as types
 from mcp import Client, StdioServerParameters, stdio_client
@@ -145,6 +146,17 @@ async def whole(merged, alone):
         await put("all", kind, counted)
 
 
+async def settled(c, alone):
+    """The lists once every server is in them: a list waits a bounded time for servers that have just been started, then goes without."""
+    end = time.monotonic() + 30
+    while True:
+        merged = await lists(c)
+        absent = [name for name in alone if not any(tool.startswith(f"{name}__") for tool in merged["tools"])]
+        if not absent or time.monotonic() > end:
+            return merged
+        await asyncio.sleep(0.5)
+
+
 async def main():
     async with contextlib.AsyncExitStack() as stack:
         alone = {}
@@ -153,7 +165,7 @@ async def main():
             alone[name] = {**await lists(c), "client": c}
         try:
             async with asyncio.timeout(60), client(PLAN["gateway"], PLAN["mode"]) as c:
-                merged = await lists(c)
+                merged = await settled(c, alone)
                 await whole(merged, alone)
                 for name in PLAN["servers"]:
                     await on_server(c, name, alone[name], merged)

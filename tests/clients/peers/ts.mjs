@@ -105,9 +105,14 @@ async function plain() {
   });
   await put('logging', async () => {
     if (!P.logging) return NOTHING;
-    if (era === 'legacy') { await client.setLoggingLevel('debug'); await call(P.logging); }
-    else await call(P.logging, {}, { _meta: { 'io.modelcontextprotocol/logLevel': 'debug' } });
-    return moreThan('message', 0, P.wait ?? 1);
+    const log = async () => {
+      if (era === 'legacy') { await client.setLoggingLevel('debug'); await call(P.logging); }
+      else await call(P.logging, {}, { _meta: { 'io.modelcontextprotocol/logLevel': 'debug' } });
+    };
+    await log();
+    if (!P.logging_toggles) return moreThan('message', 0, P.wait ?? 1);
+    // Without a session, the client before this one may have left it switched on: then this was off, and once more is on.
+    return moreThan('message', 0, 2).catch(async () => { await log(); return moreThan('message', 0, P.wait ?? 1); });
   });
   await put('cancel', async () => {
     if (!P.cancel) return NOTHING;
