@@ -103,7 +103,8 @@ impl Server {
 
     /// Notes that what there is to know at the start is known.
     pub fn introduce(&self) {
-        self.met.send_if_modified(|met| !std::mem::replace(met, true));
+        self.met
+            .send_if_modified(|met| !std::mem::replace(met, true));
     }
 
     /// Whether the first contact is over, well or badly.

@@ -129,6 +129,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The next byte that is not white space, left in place.
+    #[inline]
     pub fn peek(&mut self) -> Option<u8> {
         self.skip_space();
         self.text.get(self.at).copied()
@@ -277,6 +278,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    #[inline]
     fn member_key(&mut self) -> Result<(), ScanError> {
         self.key()?;
         self.skip_space();
@@ -300,6 +302,7 @@ impl<'a> Scanner<'a> {
         Span::new(start, self.at)
     }
 
+    #[inline]
     fn expect(&mut self, byte: u8) -> Result<(), ScanError> {
         if self.text.get(self.at) == Some(&byte) {
             self.at += 1;
@@ -308,6 +311,7 @@ impl<'a> Scanner<'a> {
         Err(self.syntax())
     }
 
+    #[inline]
     fn key(&mut self) -> Result<Key<'a>, ScanError> {
         let at = self.at;
         let escaped = self.string()?;
@@ -318,6 +322,7 @@ impl<'a> Scanner<'a> {
         })
     }
 
+    #[inline]
     fn scalar(&mut self) -> Result<(), ScanError> {
         match self.text.get(self.at) {
             Some(b'"') => self.string().map(drop),
@@ -372,6 +377,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Passes over a string and tells whether it holds an escape.
+    #[inline]
     fn string(&mut self) -> Result<bool, ScanError> {
         self.expect(b'"')?;
         let mut escaped = false;
@@ -391,32 +397,26 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Moves to the next quote, backslash or control character. The inner fold has no early exit, so it compiles to vector code.
+    /// Moves to the next quote, backslash or control character, eight bytes at a time: most strings are short. Long ones go on in vector code.
+    #[inline]
     fn plain(&mut self) {
-        if self.no_control {
-            let rest = &self.text[self.at..];
-            let short = &rest[..rest.len().min(SHORT)];
-            let found = short.iter().position(|b| matches!(b, b'"' | b'\\'));
-            let found = found.or_else(|| {
-                let long = rest.get(SHORT..)?;
-                memchr::memchr2(b'"', b'\\', long).map(|at| at + SHORT)
-            });
-            self.at += found.unwrap_or(rest.len());
-            return;
-        }
-        const WIDE: usize = 32;
-        let stops = |b: u8| (b == b'"') | (b == b'\\') | (b < 0x20);
-        let rest = &self.text[self.at..];
-        let mut passed = 0;
-        for chunk in rest.chunks_exact(WIDE) {
-            if chunk.iter().fold(false, |hit, &b| hit | stops(b)) {
-                break;
+        let from = self.at;
+        while let Some(word) = self.text.get(self.at..).and_then(<[u8]>::first_chunk::<8>) {
+            let stops = stops(u64::from_le_bytes(*word));
+            if stops != 0 {
+                self.at += (stops.trailing_zeros() / 8) as usize;
+                return;
             }
-            passed += WIDE;
+            self.at += 8;
+            if self.no_control && self.at - from >= LONG {
+                let rest = &self.text[self.at..];
+                self.at += memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
+                return;
+            }
         }
-        let tail = &rest[passed..];
-        passed += tail.iter().position(|&b| stops(b)).unwrap_or(tail.len());
-        self.at += passed;
+        let rest = &self.text[self.at..];
+        let stop = |b: &u8| matches!(b, b'"' | b'\\' | 0..0x20);
+        self.at += rest.iter().position(stop).unwrap_or(rest.len());
     }
 
     fn escape(&mut self) -> Result<(), ScanError> {
@@ -437,8 +437,13 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    #[inline]
     fn skip_space(&mut self) {
-        while matches!(self.text.get(self.at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+        // Compact text has no white space: one comparison then.
+        while let Some(&byte) = self.text.get(self.at) {
+            if byte > b' ' || !matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
+                return;
+            }
             self.at += 1;
         }
     }
@@ -448,8 +453,19 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Strings up to this long are looked through byte by byte: most are shorter.
-const SHORT: usize = 24;
+/// A string that goes on beyond this many bytes is passed by vector code.
+const LONG: usize = 32;
+
+/// The high bit of each byte of `word` that is a quote, a backslash or below 0x20; exact for the lowest such byte.
+#[inline]
+fn stops(word: u64) -> u64 {
+    const ONES: u64 = u64::MAX / 0xff;
+    let zero = |w: u64| w.wrapping_sub(ONES) & !w;
+    let quote = zero(word ^ (ONES * b'"' as u64));
+    let backslash = zero(word ^ (ONES * b'\\' as u64));
+    let control = word.wrapping_sub(ONES * 0x20) & !word;
+    (quote | backslash | control) & (ONES * 0x80)
+}
 
 /// What [`check_text`] found out on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

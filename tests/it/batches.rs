@@ -5,7 +5,11 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 async fn start(hb: &Hb, more: &str) -> TestGateway {
-    gateway(&format!("servers: {{ one: {{ url: {:?}{more} }} }}\n", hb.url())).await
+    gateway(&format!(
+        "servers: {{ one: {{ url: {:?}{more} }} }}\n",
+        hb.url()
+    ))
+    .await
 }
 
 fn call(id: Value) -> Value {
@@ -30,10 +34,25 @@ async fn a_batch_is_refused_as_one_and_nothing_of_it_runs() {
     let none = gw.client("/mcp");
     let middle = gw.client("/mcp").revision("2025-06-18").connected().await;
     let newest = gw.client("/mcp").revision("2025-11-25").connected().await;
-    let single = gw.client("/mcp/one").revision("2025-11-25").connected().await;
-    let modern = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", "one__echo"), ("mcp-session-id", "-")];
+    let single = gw
+        .client("/mcp/one")
+        .revision("2025-11-25")
+        .connected()
+        .await;
+    let modern = [
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", "tools/call"),
+        ("mcp-name", "one__echo"),
+        ("mcp-session-id", "-"),
+    ];
     for text in &arrays {
-        let cases = [(&none, &[][..], None), (&middle, &[][..], Some("null")), (&newest, &[][..], None), (&single, &[][..], None), (&newest, &modern[..], None)];
+        let cases = [
+            (&none, &[][..], None),
+            (&middle, &[][..], Some("null")),
+            (&newest, &[][..], None),
+            (&single, &[][..], None),
+            (&newest, &modern[..], None),
+        ];
         for (client, headers, id) in cases {
             let response = client.send(Method::POST, headers, text.clone()).await;
             assert_eq!(response.status, StatusCode::BAD_REQUEST, "{text}");
@@ -41,7 +60,10 @@ async fn a_batch_is_refused_as_one_and_nothing_of_it_runs() {
             let body = response.text().await;
             let error: Value = serde_json::from_str(&body).unwrap();
             let code = error["error"]["code"].as_i64().unwrap();
-            assert!(code == -32600 || (code == -32700 && text.starts_with('\u{feff}')), "{text}: {body}");
+            assert!(
+                code == -32600 || (code == -32700 && text.starts_with('\u{feff}')),
+                "{text}: {body}"
+            );
             assert_eq!(body.contains("\"id\""), id.is_some(), "{text}: {body}");
         }
     }
@@ -68,7 +90,11 @@ async fn a_client_of_2025_03_26_gets_an_answer_to_each_request_of_its_batch() {
         "text",
         call(json!(1)),
     ]);
-    for accept in ["application/json", "text/event-stream", "application/json, text/event-stream"] {
+    for accept in [
+        "application/json",
+        "text/event-stream",
+        "application/json, text/event-stream",
+    ] {
         let headers = [("accept", accept)];
         let response = client.send(Method::POST, &headers, batch.to_string()).await;
         assert_eq!(response.status, StatusCode::OK);
@@ -79,7 +105,10 @@ async fn a_client_of_2025_03_26_gets_an_answer_to_each_request_of_its_batch() {
         let answers = answers.as_array().expect("an array").clone();
         let of = |id: Value| answers.iter().filter(|a| a["id"] == id).collect::<Vec<_>>();
         assert_eq!(of(json!(1)).len(), 2);
-        assert_eq!(of(json!("two"))[0]["result"]["content"][0]["text"], r#"{"n":"two"}"#);
+        assert_eq!(
+            of(json!("two"))[0]["result"]["content"][0]["text"],
+            r#"{"n":"two"}"#
+        );
         assert_eq!(of(json!(3))[0]["result"], json!({}));
         assert_eq!(of(json!(4))[0]["error"]["code"], -32602);
         assert_eq!(of(json!(5))[0]["error"]["code"], -32600);
@@ -88,7 +117,11 @@ async fn a_client_of_2025_03_26_gets_an_answer_to_each_request_of_its_batch() {
         assert!(bad.iter().all(|b| b["error"]["code"] == -32600));
         assert_eq!(answers.len(), 10, "{answers:?}");
     }
-    assert!(!hb.seen().iter().any(|s| s.body.windows(6).any(|w| w == b"unseen")));
+    assert!(
+        !hb.seen()
+            .iter()
+            .any(|s| s.body.windows(6).any(|w| w == b"unseen"))
+    );
 }
 
 #[tokio::test]
@@ -112,7 +145,10 @@ async fn empty_and_overlong_batches_are_refused_before_anything_runs() {
         let response = client.post(&batch).await;
         assert_eq!(response.status, StatusCode::BAD_REQUEST);
         let error = response.json().await;
-        assert_eq!((&error["error"]["code"], &error["id"]), (&json!(-32600), &Value::Null));
+        assert_eq!(
+            (&error["error"]["code"], &error["id"]),
+            (&json!(-32600), &Value::Null)
+        );
     }
     assert_eq!(hb.count("tools/call"), 0);
     let whole: Vec<Value> = (0..50).map(|n| call(json!(n))).collect();
@@ -122,15 +158,29 @@ async fn empty_and_overlong_batches_are_refused_before_anything_runs() {
 
 #[tokio::test]
 async fn a_hidden_tool_stays_hidden_inside_a_batch() {
-    let hb = echoing().on("tools/list", |seen| crate::support::hb::Reply::json(seen.result(crate::support::listing(&["echo", "danger"])))).start().await;
+    let hb = echoing()
+        .on("tools/list", |seen| {
+            crate::support::hb::Reply::json(
+                seen.result(crate::support::listing(&["echo", "danger"])),
+            )
+        })
+        .start()
+        .await;
     let gw = start(&hb, ", tools: { deny: [danger] }").await;
     let danger = |name: &str| json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name}});
     for path in ["/mcp", "/mcp/one"] {
         let client = gw.client(path).revision("2025-03-26").connected().await;
         for name in ["one__danger", "danger"] {
-            for text in [format!("[{}]", danger(name)), format!("\n[{}]", danger(name)), format!(" [ {} ] ", danger(name))] {
+            for text in [
+                format!("[{}]", danger(name)),
+                format!("\n[{}]", danger(name)),
+                format!(" [ {} ] ", danger(name)),
+            ] {
                 let answers = client.send(Method::POST, &[], text).await.json().await;
-                assert_eq!(answers[0]["error"]["code"], -32602, "{path} {name}: {answers}");
+                assert_eq!(
+                    answers[0]["error"]["code"], -32602,
+                    "{path} {name}: {answers}"
+                );
             }
         }
     }
@@ -139,11 +189,21 @@ async fn a_hidden_tool_stays_hidden_inside_a_batch() {
 
 #[tokio::test]
 async fn a_batch_in_flight_keeps_its_session_and_reports_progress() {
-    let hb = echoing().on("tools/call", |seen| crate::support::hb::Reply::events().message(seen.progress(1)).message(seen.result(json!({"content": []})))).start().await;
+    let hb = echoing()
+        .on("tools/call", |seen| {
+            crate::support::hb::Reply::events()
+                .message(seen.progress(1))
+                .message(seen.result(json!({"content": []})))
+        })
+        .start()
+        .await;
     let gw = start(&hb, "").await;
     let client = gw.client("/mcp").revision("2025-03-26").connected().await;
     let with_token = |n: u64| json!({"jsonrpc": "2.0", "id": n, "method": "tools/call", "params": {"name": "one__echo", "_meta": {"progressToken": n}}});
-    let mut stream = client.post(&json!([with_token(1), with_token(2)])).await.events();
+    let mut stream = client
+        .post(&json!([with_token(1), with_token(2)]))
+        .await
+        .events();
     let mut tokens = Vec::new();
     let answers = loop {
         let message = stream.next().await.unwrap();

@@ -30,8 +30,12 @@ pub fn echoing() -> Script {
 /// Gives a script the tool `echo`.
 pub fn with_tools(script: Script) -> Script {
     script
-        .on("tools/list", |seen| Reply::json(seen.result(listing(&["echo"]))))
-        .on("tools/call", |seen| Reply::json(seen.result(text(arguments(seen).to_string()))))
+        .on("tools/list", |seen| {
+            Reply::json(seen.result(listing(&["echo"])))
+        })
+        .on("tools/call", |seen| {
+            Reply::json(seen.result(text(arguments(seen).to_string())))
+        })
 }
 
 /// The same for 2026-07-28.
@@ -74,7 +78,13 @@ impl Standing {
     /// Says it on the streams of one backend session.
     pub fn say(&self, session: &str, message: &Value) {
         let event = Bytes::from(format!("data: {message}\n\n"));
-        for (_, stream) in self.open.lock().unwrap().iter().filter(|(s, _)| s == session) {
+        for (_, stream) in self
+            .open
+            .lock()
+            .unwrap()
+            .iter()
+            .filter(|(s, _)| s == session)
+        {
             let _ = stream.send(event.clone());
         }
     }
@@ -94,6 +104,11 @@ impl Standing {
 
     /// How many were opened and not ended by the test.
     pub fn count(&self, session: &str) -> usize {
-        self.open.lock().unwrap().iter().filter(|(s, _)| s == session).count()
+        self.open
+            .lock()
+            .unwrap()
+            .iter()
+            .filter(|(s, _)| s == session)
+            .count()
     }
 }

@@ -30,7 +30,10 @@ impl Wire {
 
     /// A whole request with these headers; `Host` and `Content-Length` are added.
     pub async fn request(&mut self, verb: &str, path: &str, headers: &[(&str, &str)], body: &str) {
-        let mut text = format!("{verb} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n", body.len());
+        let mut text = format!(
+            "{verb} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n",
+            body.len()
+        );
         for (name, value) in headers {
             text.push_str(&format!("{name}: {value}\r\n"));
         }
@@ -48,12 +51,19 @@ impl Wire {
     /// Reads until `what` has come, and takes all up to its end.
     pub async fn take_until(&mut self, what: &str) -> String {
         loop {
-            let found = self.read.windows(what.len()).position(|w| w == what.as_bytes());
+            let found = self
+                .read
+                .windows(what.len())
+                .position(|w| w == what.as_bytes());
             if let Some(at) = found {
                 let taken = self.read.drain(..at + what.len()).collect();
                 return String::from_utf8(taken).expect("text");
             }
-            assert!(self.more().await, "ended before {what:?}: {:?}", String::from_utf8_lossy(&self.read));
+            assert!(
+                self.more().await,
+                "ended before {what:?}: {:?}",
+                String::from_utf8_lossy(&self.read)
+            );
         }
     }
 
