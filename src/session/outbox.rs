@@ -21,10 +21,19 @@ pub struct Bounds {
     pub bytes: usize,
 }
 
+/// What may wait for a reader in any case, however little is kept of what was sent: a reader that is
+/// there must not miss what comes in one burst.
+const WAITING: Bounds = Bounds {
+    events: 4096,
+    bytes: 4 << 20,
+};
+/// More messages than this never wait, whatever they are.
+const MOST: usize = 8192;
+
 /// What a message is to the outbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sort {
-    /// May be dropped, oldest first, when nobody reads.
+    /// May be dropped, oldest first, when too many wait.
     Notice,
     /// Carries no content: one that waits is enough.
     Changed(ListKind),
@@ -150,6 +159,17 @@ impl Outbox {
         !self.lock().readers.is_empty()
     }
 
+    /// Whether it ended and a reader took all of it.
+    pub fn is_spent(&self) -> bool {
+        let inner = self.lock();
+        inner.finished && inner.untaken == inner.next && inner.readers.is_empty()
+    }
+
+    /// Messages kept now.
+    pub fn events(&self) -> usize {
+        self.lock().entries.len()
+    }
+
     /// Bytes kept now.
     pub fn kept(&self) -> usize {
         self.lock().bytes
@@ -249,22 +269,53 @@ impl Inner {
         Some(sent)
     }
 
-    /// Drops what is over the bounds: what was sent first, then notices that nobody fetched; asks and answers stay.
+    /// Drops what is over the bounds: of what was sent, the oldest; of what waits, the oldest notices.
     fn trim(&mut self, bounds: Bounds) {
         while self.entries.len() > bounds.events || self.bytes > bounds.bytes {
             let untaken = self.untaken;
             let sent = |e: &Entry| e.sequence < untaken && e.sort != Sort::Answer;
-            let place = match self.entries.front() {
-                Some(first) if sent(first) => Some(0),
-                _ => self.entries.iter().position(|e| e.sort == Sort::Notice),
+            if !self.entries.front().is_some_and(sent) {
+                break;
+            }
+            self.remove(0);
+        }
+        let most = Bounds {
+            events: bounds.events.max(WAITING.events),
+            bytes: bounds.bytes.max(WAITING.bytes),
+        };
+        if self.entries.len() <= most.events && self.bytes <= most.bytes {
+            return;
+        }
+        let (mut count, mut bytes) = self.waiting();
+        while count > most.events || bytes > most.bytes {
+            let newest = self.next - 1;
+            let untaken = self.untaken;
+            let drop = |e: &Entry| {
+                let notice = e.sort == Sort::Notice || count > MOST && e.sort == Sort::Ask;
+                e.sequence >= untaken && e.sequence < newest && notice
             };
-            let Some(entry) = place.and_then(|p| self.entries.remove(p)) else {
+            let Some(place) = self.entries.iter().position(drop) else {
                 return;
             };
-            self.bytes -= entry.message.len();
-            if entry.sequence < untaken {
-                self.floor = self.floor.max(entry.sequence + 1);
-            }
+            bytes -= self.entries[place].message.len();
+            count -= 1;
+            self.remove(place);
+        }
+    }
+
+    /// Messages that no reader has taken yet, and their bytes.
+    fn waiting(&self) -> (usize, usize) {
+        let waiting = self.entries.iter().rev().take_while(|e| e.sequence >= self.untaken);
+        waiting.fold((0, 0), |(count, bytes), e| (count + 1, bytes + e.message.len()))
+    }
+
+    fn remove(&mut self, place: usize) {
+        let Some(entry) = self.entries.remove(place) else {
+            return;
+        };
+        self.bytes -= entry.message.len();
+        if entry.sequence < self.untaken {
+            self.floor = self.floor.max(entry.sequence + 1);
         }
     }
 
@@ -381,5 +432,25 @@ mod tests {
             last = Poll::Ready(Some(sent));
         }
         assert_eq!(last, got(21, "z"));
+    }
+
+    #[test]
+    fn a_burst_waits_whole_and_what_nobody_ever_fetches_is_bounded() {
+        let outbox = Outbox::new(0, true, Bounds { events: 0, bytes: 0 });
+        for n in 0..100u32 {
+            outbox.push(Sort::Notice, n.to_string().into());
+        }
+        assert_eq!(outbox.events(), 100);
+        for _ in 0..10_000 {
+            outbox.push(Sort::Ask, Bytes::from_static(b"?"));
+        }
+        assert!(outbox.events() <= MOST + 1, "{}", outbox.events());
+        outbox.push(Sort::Answer, Bytes::from_static(b"answer"));
+        let reader = outbox.attach();
+        let mut last = None;
+        while let Poll::Ready(Some((_, message))) = next(&outbox, reader) {
+            last = Some(message);
+        }
+        assert_eq!(last.as_deref(), Some(&b"answer"[..]));
     }
 }

@@ -157,8 +157,8 @@ async fn after_a_cancellation_nothing_more_comes() {
 async fn a_burst_of_progress_arrives_whole_and_in_order() {
     let gw = gateway(&format!("servers: {{ local: {} }}\n", sb(&[], ""))).await;
     let client = gw.client("/mcp").connected().await;
-    let mut stream = client.send(Method::POST, &[], with_token(1, "local__progress", "1", &json!({"count": 200}))).await.events();
-    for n in 1..=200 {
+    let mut stream = client.send(Method::POST, &[], with_token(1, "local__progress", "1", &json!({"count": 2000}))).await.events();
+    for n in 1..=2000 {
         assert_eq!(stream.next_of("notifications/progress").await["params"]["progress"], n);
     }
     assert_eq!(stream.next().await.unwrap()["id"], 1);
