@@ -4,7 +4,10 @@
 
 mod support;
 
+mod accept_cors_hosts;
+mod barrier;
 mod batches;
+mod early_messages;
 mod ids;
 mod progress;
 mod questions;
@@ -13,3 +16,4 @@ mod resumption;
 mod session_lifetime;
 mod smoke;
 mod streams;
+mod versions;
