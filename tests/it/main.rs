@@ -5,6 +5,7 @@
 mod support;
 
 mod accept_cors_hosts;
+mod backend_sessions;
 mod barrier;
 mod batches;
 mod early_messages;
@@ -13,6 +14,7 @@ mod progress;
 mod questions;
 mod replies;
 mod resumption;
+mod server_events;
 mod session_lifetime;
 mod smoke;
 mod streams;
