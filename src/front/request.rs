@@ -206,7 +206,8 @@ fn get(
         return refuse(Refusal::NotAcceptable);
     }
     let last = parts.headers.get(names::LAST_EVENT_ID);
-    let last = last.and_then(|v| v.to_str().ok()).filter(|v| !v.is_empty());
+    // Text that no event of ours has is an unknown one, not none.
+    let last = last.map(|v| v.to_str().unwrap_or("?")).filter(|v| !v.is_empty());
     let (outbox, reader, opening) = match last {
         None => {
             let standing = session.streams.standing.clone();

@@ -21,10 +21,16 @@ pub struct Bounds {
     pub bytes: usize,
 }
 
+/// What may wait for a reader in any case, however little is kept of what was sent: a reader that is
+/// there must not miss what comes in one burst.
+const WAITING: Bounds = Bounds {
+    events: 4096,
+    bytes: 4 << 20,
+};
 /// What a message is to the outbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sort {
-    /// May be dropped, oldest first, when nobody reads.
+    /// May be dropped, oldest first, when too many wait.
     Notice,
     /// Carries no content: one that waits is enough.
     Changed(ListKind),
@@ -50,6 +56,9 @@ pub struct Sent {
 struct Inner {
     entries: VecDeque<Entry>,
     bytes: usize,
+    /// Messages that no reader has taken yet, and their bytes.
+    waiting: usize,
+    waiting_bytes: usize,
     next: u64,
     /// First sequence that no reader has taken yet.
     untaken: u64,
@@ -105,6 +114,8 @@ impl Outbox {
         let sequence = inner.next;
         inner.next += 1;
         inner.bytes += message.len();
+        inner.waiting += 1;
+        inner.waiting_bytes += message.len();
         inner.entries.push_back(Entry {
             sequence,
             sort,
@@ -148,6 +159,17 @@ impl Outbox {
     /// Whether a response reads it now.
     pub fn has_reader(&self) -> bool {
         !self.lock().readers.is_empty()
+    }
+
+    /// Whether it ended and a reader took all of it.
+    pub fn is_spent(&self) -> bool {
+        let inner = self.lock();
+        inner.finished && inner.untaken == inner.next && inner.readers.is_empty()
+    }
+
+    /// Messages kept now.
+    pub fn events(&self) -> usize {
+        self.lock().entries.len()
     }
 
     /// Bytes kept now.
@@ -234,12 +256,17 @@ impl Inner {
 
     /// The first kept message at or after `cursor`.
     fn take(&mut self, cursor: u64, keep: bool) -> Option<Sent> {
-        let place = self.entries.iter().position(|e| e.sequence >= cursor)?;
-        let entry = &self.entries[place];
+        let place = self.entries.partition_point(|e| e.sequence < cursor);
+        let entry = self.entries.get(place)?;
         let sent = Sent {
             sequence: entry.sequence,
             message: entry.message.clone(),
         };
+        let waited = self.entries.range(..=place).rev();
+        for entry in waited.take_while(|e| e.sequence >= self.untaken) {
+            self.waiting -= 1;
+            self.waiting_bytes -= entry.message.len();
+        }
         self.untaken = self.untaken.max(sent.sequence + 1);
         if !keep {
             self.bytes -= sent.message.len();
@@ -249,22 +276,43 @@ impl Inner {
         Some(sent)
     }
 
-    /// Drops what is over the bounds: what was sent first, then notices that nobody fetched; asks and answers stay.
+    /// Drops what is over the bounds: of what was sent, the oldest; of what waits, the oldest notices.
     fn trim(&mut self, bounds: Bounds) {
         while self.entries.len() > bounds.events || self.bytes > bounds.bytes {
             let untaken = self.untaken;
             let sent = |e: &Entry| e.sequence < untaken && e.sort != Sort::Answer;
-            let place = match self.entries.front() {
-                Some(first) if sent(first) => Some(0),
-                _ => self.entries.iter().position(|e| e.sort == Sort::Notice),
-            };
-            let Some(entry) = place.and_then(|p| self.entries.remove(p)) else {
+            if !self.entries.front().is_some_and(sent) {
+                break;
+            }
+            self.remove(0);
+        }
+        let most = Bounds {
+            events: bounds.events.max(WAITING.events),
+            bytes: bounds.bytes.max(WAITING.bytes),
+        };
+        while self.waiting > most.events || self.waiting_bytes > most.bytes {
+            let (newest, untaken) = (self.next - 1, self.untaken);
+            let oldest = |sort| move |e: &Entry| e.sort == sort && e.sequence >= untaken && e.sequence < newest;
+            let notice = self.entries.iter().position(oldest(Sort::Notice));
+            // Questions are bounded in number where they are asked; here it is those that were taken back.
+            let ask = || self.entries.iter().position(oldest(Sort::Ask)).filter(|_| self.waiting > most.events);
+            let Some(place) = notice.or_else(ask) else {
                 return;
             };
-            self.bytes -= entry.message.len();
-            if entry.sequence < untaken {
-                self.floor = self.floor.max(entry.sequence + 1);
-            }
+            self.remove(place);
+        }
+    }
+
+    fn remove(&mut self, place: usize) {
+        let Some(entry) = self.entries.remove(place) else {
+            return;
+        };
+        self.bytes -= entry.message.len();
+        if entry.sequence < self.untaken {
+            self.floor = self.floor.max(entry.sequence + 1);
+        } else {
+            self.waiting -= 1;
+            self.waiting_bytes -= entry.message.len();
         }
     }
 
@@ -381,5 +429,25 @@ mod tests {
             last = Poll::Ready(Some(sent));
         }
         assert_eq!(last, got(21, "z"));
+    }
+
+    #[test]
+    fn a_burst_waits_whole_and_what_nobody_ever_fetches_is_bounded() {
+        let outbox = Outbox::new(0, true, Bounds { events: 0, bytes: 0 });
+        for n in 0..100u32 {
+            outbox.push(Sort::Notice, n.to_string().into());
+        }
+        assert_eq!(outbox.events(), 100);
+        for _ in 0..5000 {
+            outbox.push(Sort::Ask, Bytes::from_static(b"?"));
+        }
+        assert!(outbox.events() <= WAITING.events, "{}", outbox.events());
+        outbox.push(Sort::Answer, Bytes::from_static(b"answer"));
+        let reader = outbox.attach();
+        let mut last = None;
+        while let Poll::Ready(Some((_, message))) = next(&outbox, reader) {
+            last = Some(message);
+        }
+        assert_eq!(last.as_deref(), Some(&b"answer"[..]));
     }
 }

@@ -82,7 +82,7 @@ impl Streams {
     /// Keeps the stream for clients that come back to it.
     pub fn keep(&self, outbox: &Arc<Outbox>) {
         let mut inner = self.lock();
-        inner.sweep(self.keep);
+        inner.sweep(self.keep, self.bounds);
         let kept = Kept {
             outbox: outbox.clone(),
             ended: None,
@@ -116,7 +116,13 @@ impl Streams {
 
     /// Frees what ended longer ago than it is kept.
     pub fn sweep(&self) {
-        self.lock().sweep(self.keep);
+        self.lock().sweep(self.keep, self.bounds);
+    }
+
+    /// Bytes kept now, of all streams.
+    pub fn kept(&self) -> usize {
+        let calls: usize = self.lock().kept.values().map(|k| k.outbox.kept()).sum();
+        calls + self.standing.kept()
     }
 
     /// Whether a response reads one of the streams now.
@@ -135,7 +141,7 @@ impl Streams {
 }
 
 impl Inner {
-    fn sweep(&mut self, keep: Duration) {
+    fn sweep(&mut self, keep: Duration, bounds: Bounds) {
         let now = Instant::now();
         for one in self.kept.values_mut() {
             if one.ended.is_none() && one.outbox.is_finished() {
@@ -144,14 +150,38 @@ impl Inner {
         }
         self.kept
             .retain(|_, k| k.ended.is_none_or(|at| now.duration_since(at) < keep));
+        self.make_room(bounds);
         if self.kept.len() >= MAX_KEPT {
-            let oldest = self
-                .kept
-                .iter()
-                .filter_map(|(number, k)| k.ended.map(|at| (at, *number)))
-                .min();
+            let ended = |(number, k): (&u64, &Kept)| k.ended.map(|at| (at, *number));
+            let oldest = self.kept.iter().filter_map(ended).min();
             if let Some((_, number)) = oldest {
                 self.kept.remove(&number);
+            }
+        }
+    }
+
+    /// Lets go of streams that were read to their end, oldest first, while all together hold more than the
+    /// session may keep. The newest stays: what was sent last is what may not have arrived.
+    fn make_room(&mut self, bounds: Bounds) {
+        let size = |k: &Kept| (k.outbox.events(), k.outbox.kept());
+        let sizes = self.kept.values().map(size);
+        let (mut events, mut bytes) = sizes.fold((0, 0), |(e, b), (events, bytes)| (e + events, b + bytes));
+        if events <= bounds.events && bytes <= bounds.bytes {
+            return;
+        }
+        let spent = self.kept.iter().filter(|(_, k)| k.outbox.is_spent());
+        let mut spent: Vec<u64> = spent.map(|(number, _)| *number).collect();
+        spent.sort_unstable();
+        spent.pop();
+        for number in spent {
+            let Some(gone) = self.kept.remove(&number) else {
+                continue;
+            };
+            let (fewer, smaller) = size(&gone);
+            events -= fewer;
+            bytes -= smaller;
+            if events <= bounds.events && bytes <= bounds.bytes {
+                return;
             }
         }
     }

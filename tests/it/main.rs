@@ -4,10 +4,18 @@
 
 mod support;
 
+mod accept_cors_hosts;
+mod backend_sessions;
+mod barrier;
 mod batches;
+mod early_messages;
 mod ids;
 mod progress;
+mod questions;
 mod replies;
+mod resumption;
+mod server_events;
 mod session_lifetime;
 mod smoke;
 mod streams;
+mod versions;
