@@ -9,7 +9,8 @@
 #
 #   docker run -p 8080:8080 -e DRAWBRIDGE_TOKEN drawbridge:tools run --listen 0.0.0.0:8080 -- uvx mcp-server-time
 #
-# No init process is needed: the gateway takes SIGTERM as process 1, and each server runs under a keeper that reaps what it leaves.
+# No init process is needed: the gateway takes SIGTERM as process 1, and each server runs under a keeper that reaps what it leaves. Only
+# where a keeper itself is killed does its dead server keep an entry in the process table until the gateway ends; `--init` reaps that too.
 
 ARG RUST_IMAGE=rust:1.95-slim-trixie
 ARG BASE_IMAGE=debian:trixie-slim

@@ -1,7 +1,7 @@
 //! One call: whose it is, which server has the target, and the way back for all that follows.
 //!
-//! Down: client → [`Router::request`] → target → [`Slot`] → link. Back: the call's
-//! future. Up: a server's notification or request comes to an [`Inlet`], which
+//! Down: client → [`Router::request`] → target → `slot` → link. Back: the call's
+//! future. Up: a server's notification or request comes to an `inlet`, which
 //! knows the one client that it belongs to. Nothing that carries content is ever
 //! sent to two clients; only `*/list_changed` fans out.
 
