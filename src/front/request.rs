@@ -207,7 +207,9 @@ fn get(
     }
     let last = parts.headers.get(names::LAST_EVENT_ID);
     // Text that no event of ours has is an unknown one, not none.
-    let last = last.map(|v| v.to_str().unwrap_or("?")).filter(|v| !v.is_empty());
+    let last = last
+        .map(|v| v.to_str().unwrap_or("?"))
+        .filter(|v| !v.is_empty());
     let (outbox, reader, opening) = match last {
         None => {
             let standing = session.streams.standing.clone();

@@ -179,15 +179,27 @@ pub fn endpoints(config: &Config, servers: &[Arc<Server>]) -> Vec<Endpoint> {
                 continue;
             }
             let shape = shape(id, server, Naming::Bare, config::Selection::default());
-            endpoints.push(Endpoint::new(
-                path,
-                vec![(find(id), shape)],
-                1000,
-                Vec::new(),
-            ));
+            let scopes = scopes_of(&endpoints, id);
+            endpoints.push(Endpoint::new(path, vec![(find(id), shape)], 1000, scopes));
         }
     }
     endpoints
+}
+
+/// The scopes that any configured endpoint asks for a server: its own endpoint must not be a way around them.
+fn scopes_of(endpoints: &[Endpoint], server: &config::ServerId) -> Vec<String> {
+    let holds = |e: &&Endpoint| {
+        e.places
+            .iter()
+            .any(|p| p.server.id.as_str() == server.as_str())
+    };
+    let mut scopes: Vec<String> = Vec::new();
+    for scope in endpoints.iter().filter(holds).flat_map(|e| &e.scopes) {
+        if !scopes.contains(scope) {
+            scopes.push(scope.clone());
+        }
+    }
+    scopes
 }
 
 fn shape(

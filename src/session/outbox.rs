@@ -292,10 +292,17 @@ impl Inner {
         };
         while self.waiting > most.events || self.waiting_bytes > most.bytes {
             let (newest, untaken) = (self.next - 1, self.untaken);
-            let oldest = |sort| move |e: &Entry| e.sort == sort && e.sequence >= untaken && e.sequence < newest;
+            let oldest = |sort| {
+                move |e: &Entry| e.sort == sort && e.sequence >= untaken && e.sequence < newest
+            };
             let notice = self.entries.iter().position(oldest(Sort::Notice));
             // Questions are bounded in number where they are asked; here it is those that were taken back.
-            let ask = || self.entries.iter().position(oldest(Sort::Ask)).filter(|_| self.waiting > most.events);
+            let ask = || {
+                self.entries
+                    .iter()
+                    .position(oldest(Sort::Ask))
+                    .filter(|_| self.waiting > most.events)
+            };
             let Some(place) = notice.or_else(ask) else {
                 return;
             };
@@ -433,7 +440,14 @@ mod tests {
 
     #[test]
     fn a_burst_waits_whole_and_what_nobody_ever_fetches_is_bounded() {
-        let outbox = Outbox::new(0, true, Bounds { events: 0, bytes: 0 });
+        let outbox = Outbox::new(
+            0,
+            true,
+            Bounds {
+                events: 0,
+                bytes: 0,
+            },
+        );
         for n in 0..100u32 {
             outbox.push(Sort::Notice, n.to_string().into());
         }

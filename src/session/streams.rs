@@ -165,7 +165,8 @@ impl Inner {
     fn make_room(&mut self, bounds: Bounds) {
         let size = |k: &Kept| (k.outbox.events(), k.outbox.kept());
         let sizes = self.kept.values().map(size);
-        let (mut events, mut bytes) = sizes.fold((0, 0), |(e, b), (events, bytes)| (e + events, b + bytes));
+        let (mut events, mut bytes) =
+            sizes.fold((0, 0), |(e, b), (events, bytes)| (e + events, b + bytes));
         if events <= bounds.events && bytes <= bounds.bytes {
             return;
         }

@@ -1,11 +1,21 @@
 //! A backend session that its server has lost: opened anew once, for everyone who waits, and nothing runs twice.
 
-use crate::support::{TestGateway, arguments, echoing, gateway, hb::{Hb, Reply}, text, until};
+use crate::support::{
+    TestGateway, arguments, echoing, gateway,
+    hb::{Hb, Reply},
+    text, until,
+};
 use serde_json::{Value, json};
-use std::sync::{Arc, atomic::{AtomicBool, Ordering}};
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 async fn over(servers: &[(&str, &Hb)]) -> TestGateway {
-    let entries: Vec<String> = servers.iter().map(|(name, hb)| format!("{name}: {{ url: {:?} }}", hb.url())).collect();
+    let entries: Vec<String> = servers
+        .iter()
+        .map(|(name, hb)| format!("{name}: {{ url: {:?} }}", hb.url()))
+        .collect();
     gateway(&format!("servers: {{ {} }}\n", entries.join(", "))).await
 }
 
@@ -37,8 +47,16 @@ async fn many_calls_at_a_time_share_one_new_session() {
     let (opened, ran) = (hb.count("initialize"), hb.count("tools/call"));
     hb.forget_sessions();
     let calls = (0..20).map(|n| client.call("one__echo", json!({"n": n})));
-    for (n, answer) in futures_util::future::join_all(calls).await.iter().enumerate() {
-        assert_eq!(answer["result"]["content"][0]["text"], format!(r#"{{"n":{n}}}"#), "{answer}");
+    for (n, answer) in futures_util::future::join_all(calls)
+        .await
+        .iter()
+        .enumerate()
+    {
+        assert_eq!(
+            answer["result"]["content"][0]["text"],
+            format!(r#"{{"n":{n}}}"#),
+            "{answer}"
+        );
     }
     assert_eq!(hb.count("initialize"), opened + 1);
     // Each was refused at most once and ran once.
@@ -52,7 +70,10 @@ async fn the_client_keeps_its_own_session_while_the_servers_comes_and_goes() {
     let client = gw.client("/mcp").connected().await;
     for n in 0..5 {
         hb.forget_sessions();
-        assert_eq!(client.text("one__echo", json!({"n": n})).await, format!(r#"{{"n":{n}}}"#));
+        assert_eq!(
+            client.text("one__echo", json!({"n": n})).await,
+            format!(r#"{{"n":{n}}}"#)
+        );
         assert_eq!(client.tools().await, ["one__echo"]);
     }
     assert_eq!(gw.router.sessions.len(), 1);
@@ -74,14 +95,20 @@ async fn lists_are_whole_after_the_session_behind_them_expired() {
         assert_eq!(tools.len(), 1);
         hb.forget_sessions();
         assert_eq!(client.tools().await, tools);
-        assert_eq!(client.names("prompts/list", "prompts", "name").await.len(), 1);
+        assert_eq!(
+            client.names("prompts/list", "prompts", "name").await.len(),
+            1
+        );
     }
 }
 
 #[tokio::test]
 async fn a_server_error_opens_no_session_and_is_not_tried_again() {
     for status in [500, 502, 503, 400] {
-        let hb = echoing().on("tools/call", move |_| Reply::status(status)).start().await;
+        let hb = echoing()
+            .on("tools/call", move |_| Reply::status(status))
+            .start()
+            .await;
         let gw = over(&[("one", &hb)]).await;
         let client = gw.client("/mcp").connected().await;
         client.tools().await;
@@ -135,19 +162,48 @@ async fn a_new_session_gets_level_and_subscriptions_again_before_any_call() {
     let hb = hb.start().await;
     let gw = over(&[("one", &hb)]).await;
     let client = gw.client("/mcp").connected().await;
-    assert_eq!(client.request("logging/setLevel", json!({"level": "warning"})).await["result"], json!({}));
-    assert_eq!(client.request("resources/subscribe", json!({"uri": "file:///a"})).await["result"], json!({}));
+    assert_eq!(
+        client
+            .request("logging/setLevel", json!({"level": "warning"}))
+            .await["result"],
+        json!({})
+    );
+    assert_eq!(
+        client
+            .request("resources/subscribe", json!({"uri": "file:///a"}))
+            .await["result"],
+        json!({})
+    );
     client.text("one__echo", json!({})).await;
     hb.forget_sessions();
     let before = hb.seen().len();
     client.text("one__echo", json!({"again": true})).await;
     let after = hb.seen().split_off(before);
-    let place = |wanted: &dyn Fn(&crate::support::hb::Seen) -> bool| after.iter().position(wanted).unwrap_or_else(|| panic!("{:?}", hb.methods()));
-    let call = after.iter().rposition(|s| s.method() == "tools/call").unwrap();
+    let place = |wanted: &dyn Fn(&crate::support::hb::Seen) -> bool| {
+        after
+            .iter()
+            .position(wanted)
+            .unwrap_or_else(|| panic!("{:?}", hb.methods()))
+    };
+    let call = after
+        .iter()
+        .rposition(|s| s.method() == "tools/call")
+        .unwrap();
     let session = after[call].header("mcp-session-id").map(str::to_owned);
-    let same = |s: &crate::support::hb::Seen| s.header("mcp-session-id").map(str::to_owned) == session;
-    assert!(place(&|s| s.method() == "logging/setLevel" && same(s) && s.json()["params"]["level"] == "warning") < call);
-    assert!(place(&|s| s.method() == "resources/subscribe" && same(s) && s.json()["params"]["uri"] == "file:///a") < call);
+    let same =
+        |s: &crate::support::hb::Seen| s.header("mcp-session-id").map(str::to_owned) == session;
+    assert!(
+        place(&|s| s.method() == "logging/setLevel"
+            && same(s)
+            && s.json()["params"]["level"] == "warning")
+            < call
+    );
+    assert!(
+        place(&|s| s.method() == "resources/subscribe"
+            && same(s)
+            && s.json()["params"]["uri"] == "file:///a")
+            < call
+    );
     assert!(place(&|s| s.method() == "notifications/initialized" && same(s)) < call);
 }
 
@@ -161,7 +217,14 @@ async fn a_call_that_may_have_run_is_not_sent_again() {
     let gw = over(&[("one", &hb)]).await;
     let client = gw.client("/mcp").connected().await;
     let answer = client.call("one__echo", json!({"cut": true})).await;
-    assert_eq!((&answer["error"]["code"], &answer["error"]["data"]["retrySafe"]), (&json!(-31001), &json!(false)), "{answer}");
+    assert_eq!(
+        (
+            &answer["error"]["code"],
+            &answer["error"]["data"]["retrySafe"]
+        ),
+        (&json!(-31001), &json!(false)),
+        "{answer}"
+    );
     assert_eq!(hb.count("tools/call"), 1);
     assert_eq!(client.text("one__echo", json!({})).await, "fine");
 }
@@ -171,12 +234,26 @@ async fn modern_callers_find_a_lost_backend_session_replaced_too() {
     let hb = echoing().start().await;
     let gw = over(&[("one", &hb)]).await;
     let client = gw.client("/mcp");
-    let call = async || client.modern("tools/call", json!({"name": "one__echo", "arguments": {"n": 1}})).await.json().await;
+    let call = async || {
+        client
+            .modern(
+                "tools/call",
+                json!({"name": "one__echo", "arguments": {"n": 1}}),
+            )
+            .await
+            .json()
+            .await
+    };
     assert_eq!(call().await["result"]["content"][0]["text"], r#"{"n":1}"#);
     let opened = hb.count("initialize");
     hb.forget_sessions();
     let answers: Vec<Value> = futures_util::future::join_all((0..10).map(|_| call())).await;
-    assert!(answers.iter().all(|a| a["result"]["content"][0]["text"] == r#"{"n":1}"#), "{answers:?}");
+    assert!(
+        answers
+            .iter()
+            .all(|a| a["result"]["content"][0]["text"] == r#"{"n":1}"#),
+        "{answers:?}"
+    );
     assert_eq!(hb.count("initialize"), opened + 1);
 }
 
@@ -184,9 +261,11 @@ async fn modern_callers_find_a_lost_backend_session_replaced_too() {
 async fn a_server_that_is_away_and_comes_back_serves_the_same_client_sessions() {
     let away = Arc::new(AtomicBool::new(false));
     let gone = away.clone();
-    let hb = echoing().on("tools/call", move |seen| match gone.load(Ordering::SeqCst) {
-        true => Reply::status(503).cut_head(),
-        false => Reply::json(seen.result(text("fine"))),
+    let hb = echoing().on("tools/call", move |seen| {
+        match gone.load(Ordering::SeqCst) {
+            true => Reply::status(503).cut_head(),
+            false => Reply::json(seen.result(text("fine"))),
+        }
     });
     let hb = hb.start().await;
     let gw = over(&[("one", &hb)]).await;
@@ -194,7 +273,10 @@ async fn a_server_that_is_away_and_comes_back_serves_the_same_client_sessions() 
     assert_eq!(client.text("one__echo", json!({})).await, "fine");
     away.store(true, Ordering::SeqCst);
     for _ in 0..3 {
-        assert_eq!(client.call("one__echo", json!({})).await["error"]["code"], -31001);
+        assert_eq!(
+            client.call("one__echo", json!({})).await["error"]["code"],
+            -31001
+        );
     }
     away.store(false, Ordering::SeqCst);
     hb.forget_sessions();

@@ -35,7 +35,11 @@ fn call(tool: &str, who: usize) -> String {
 
 /// Everything on the stream of a call: it must all be for `who`.
 async fn read_all(client: &Client, tool: &str, who: usize) -> Vec<Value> {
-    let accept = ["application/json", "text/event-stream", "application/json, text/event-stream"][who % 3];
+    let accept = [
+        "application/json",
+        "text/event-stream",
+        "application/json, text/event-stream",
+    ][who % 3];
     let headers = [("accept", accept)];
     let response = client.send(Method::POST, &headers, call(tool, who)).await;
     if !response.is_stream() {
@@ -79,28 +83,44 @@ async fn over_http_everyone_gets_their_own_answer_progress_and_backend_session()
     });
     let hb = hb.start().await;
     let (auth, keys) = keys(&["ann", "bob", "cy", "di"]);
-    let gw = gateway(&format!("servers: {{ one: {{ url: {:?} }} }}\n{auth}{QUICK}", hb.url())).await;
+    let gw = gateway(&format!(
+        "servers: {{ one: {{ url: {:?} }} }}\n{auth}{QUICK}",
+        hb.url()
+    ))
+    .await;
     let clients = clients(&gw, &keys, "/mcp").await;
     let mut own_streams = Vec::new();
     for client in &clients {
         own_streams.push(client.listen().await);
     }
-    let calls = clients.iter().enumerate().map(|(who, client)| read_all(client, "one__echo", who));
+    let calls = clients
+        .iter()
+        .enumerate()
+        .map(|(who, client)| read_all(client, "one__echo", who));
     let (answers, ()) = tokio::join!(futures_util::future::join_all(calls), async {
-        hb.wait_for_nth(CLIENTS, |s| s.method() == "tools/call").await;
+        hb.wait_for_nth(CLIENTS, |s| s.method() == "tools/call")
+            .await;
         for who in shuffled(CLIENTS) {
             gates.lock().unwrap()[&(who as u64)].open();
         }
     });
     for (who, messages) in answers.iter().enumerate() {
         let (answer, before) = messages.split_last().unwrap();
-        assert_eq!((&answer["id"], &answer["result"]["content"][0]["text"]), (&json!(1), &json!(format!("for {who}"))), "{messages:?}");
+        assert_eq!(
+            (&answer["id"], &answer["result"]["content"][0]["text"]),
+            (&json!(1), &json!(format!("for {who}"))),
+            "{messages:?}"
+        );
         for message in before {
             let params = &message["params"];
             match message["method"].as_str().unwrap() {
                 "notifications/progress" => {
                     assert_eq!(params["progressToken"], "same");
-                    assert_eq!(params["progress"].as_u64().unwrap() % 1000, who as u64, "{message}");
+                    assert_eq!(
+                        params["progress"].as_u64().unwrap() % 1000,
+                        who as u64,
+                        "{message}"
+                    );
                 }
                 _ => assert_eq!(params["data"]["who"], who, "{message}"),
             }
@@ -108,7 +128,16 @@ async fn over_http_everyone_gets_their_own_answer_progress_and_backend_session()
     }
     // A backend session each, and none of another's.
     let seen = hb.seen();
-    let sessions: HashMap<u64, String> = seen.iter().filter(|s| s.method() == "tools/call").map(|s| (arguments(s)["who"].as_u64().unwrap(), s.header("mcp-session-id").unwrap().to_owned())).collect();
+    let sessions: HashMap<u64, String> = seen
+        .iter()
+        .filter(|s| s.method() == "tools/call")
+        .map(|s| {
+            (
+                arguments(s)["who"].as_u64().unwrap(),
+                s.header("mcp-session-id").unwrap().to_owned(),
+            )
+        })
+        .collect();
     assert_eq!(sessions.values().collect::<HashSet<_>>().len(), CLIENTS);
     // What a server says outside calls goes to the session that it says it to.
     for who in shuffled(CLIENTS) {
@@ -125,7 +154,9 @@ async fn over_http_everyone_gets_their_own_answer_progress_and_backend_session()
                     break;
                 }
                 None => {
-                    let own = message["params"]["data"]["who"].as_u64().or(message["params"]["progress"].as_u64().map(|p| p % 1000));
+                    let own = message["params"]["data"]["who"]
+                        .as_u64()
+                        .or(message["params"]["progress"].as_u64().map(|p| p % 1000));
                     assert_eq!((own, who % 3), (Some(who as u64), 0), "{message}");
                 }
             }
@@ -138,35 +169,71 @@ async fn over_http_everyone_gets_their_own_answer_progress_and_backend_session()
 async fn on_one_shared_process_everyone_gets_their_own_answer_and_progress() {
     let journal = tempfile::NamedTempFile::new().unwrap();
     let option = format!("--journal={}", journal.path().display());
-    let gw = gateway(&format!("servers: {{ one: {} }}\n{QUICK}", sb(&[&option], "isolation: shared"))).await;
+    let gw = gateway(&format!(
+        "servers: {{ one: {} }}\n{QUICK}",
+        sb(&[&option], "isolation: shared")
+    ))
+    .await;
     let clients = clients(&gw, &[], "/mcp").await;
-    let held = || std::fs::read_to_string(journal.path()).unwrap_or_default().matches(r#""hold""#).count();
-    let calls = clients.iter().enumerate().map(|(who, client)| read_all(client, "one__hold", who));
+    let held = || {
+        std::fs::read_to_string(journal.path())
+            .unwrap_or_default()
+            .matches(r#""hold""#)
+            .count()
+    };
+    let calls = clients
+        .iter()
+        .enumerate()
+        .map(|(who, client)| read_all(client, "one__hold", who));
     let (answers, ()) = tokio::join!(futures_util::future::join_all(calls), async {
         until("all are held", || held() == CLIENTS).await;
-        assert_eq!(clients[0].twin().text("one__release", json!({})).await, "released");
+        assert_eq!(
+            clients[0].twin().text("one__release", json!({})).await,
+            "released"
+        );
     });
     for (who, messages) in answers.iter().enumerate() {
         assert_eq!(messages.len(), 1, "{messages:?}");
-        assert_eq!(messages[0]["result"]["content"][0]["text"], format!("for {who}"));
+        assert_eq!(
+            messages[0]["result"]["content"][0]["text"],
+            format!("for {who}")
+        );
     }
     // Progress under one token for all, at the same time.
-    let calls = clients.iter().enumerate().map(|(who, client)| read_all(client, "one__progress", who));
-    for (who, messages) in futures_util::future::join_all(calls).await.iter().enumerate() {
+    let calls = clients
+        .iter()
+        .enumerate()
+        .map(|(who, client)| read_all(client, "one__progress", who));
+    for (who, messages) in futures_util::future::join_all(calls)
+        .await
+        .iter()
+        .enumerate()
+    {
         let (answer, before) = messages.split_last().unwrap();
         assert_eq!(answer["result"]["content"][0]["text"], "done");
         if who % 3 != 0 {
-            let progress: Vec<_> = before.iter().map(|m| m["params"]["progress"].as_u64().unwrap()).collect();
+            let progress: Vec<_> = before
+                .iter()
+                .map(|m| m["params"]["progress"].as_u64().unwrap())
+                .collect();
             assert_eq!(progress, [1, 2, 3]);
         }
     }
-    let pids: HashSet<String> = futures_util::future::join_all(clients.iter().map(|c| c.text("one__pid", json!({})))).await.into_iter().collect();
+    let pids: HashSet<String> =
+        futures_util::future::join_all(clients.iter().map(|c| c.text("one__pid", json!({}))))
+            .await
+            .into_iter()
+            .collect();
     assert_eq!(pids.len(), 1);
 }
 
 #[tokio::test]
 async fn nothing_that_a_shared_process_says_without_an_owner_reaches_anyone() {
-    let gw = gateway(&format!("servers: {{ one: {} }}\n{QUICK}", sb(&[], "isolation: shared"))).await;
+    let gw = gateway(&format!(
+        "servers: {{ one: {} }}\n{QUICK}",
+        sb(&[], "isolation: shared")
+    ))
+    .await;
     let clients = clients(&gw, &[], "/mcp").await;
     let mut streams = Vec::new();
     for client in &clients {
@@ -174,25 +241,55 @@ async fn nothing_that_a_shared_process_says_without_an_owner_reaches_anyone() {
         streams.push(client.listen().await);
     }
     let notes = [
-        ("notifications/message", json!({"level": "emergency", "data": "secret"})),
-        ("notifications/resources/updated", json!({"uri": "file:///secret"})),
-        ("notifications/progress", json!({"progressToken": "same", "progress": 1})),
+        (
+            "notifications/message",
+            json!({"level": "emergency", "data": "secret"}),
+        ),
+        (
+            "notifications/resources/updated",
+            json!({"uri": "file:///secret"}),
+        ),
+        (
+            "notifications/progress",
+            json!({"progressToken": "same", "progress": 1}),
+        ),
         ("notifications/vendor", json!({"secret": 1})),
         ("notifications/cancelled", json!({"requestId": 1})),
-        ("notifications/elicitation/complete", json!({"elicitationId": "secret"})),
+        (
+            "notifications/elicitation/complete",
+            json!({"elicitationId": "secret"}),
+        ),
     ];
     let count = notes.len();
     for (method, params) in notes {
-        assert_eq!(clients[0].text("one__notify", json!({"method": method, "params": params})).await, "sent");
+        assert_eq!(
+            clients[0]
+                .text("one__notify", json!({"method": method, "params": params}))
+                .await,
+            "sent"
+        );
     }
     // A question without an owner is declined, though every client could answer it.
-    let declined = clients[0].text("one__ask", json!({"method": "elicitation/create", "params": {"message": "secret"}})).await;
+    let declined = clients[0]
+        .text(
+            "one__ask",
+            json!({"method": "elicitation/create", "params": {"message": "secret"}}),
+        )
+        .await;
     assert!(declined.contains("-32601"), "{declined}");
     // Only what carries no content is for all.
-    clients[0].text("one__notify", json!({"method": "notifications/tools/list_changed", "params": {}})).await;
+    clients[0]
+        .text(
+            "one__notify",
+            json!({"method": "notifications/tools/list_changed", "params": {}}),
+        )
+        .await;
     for stream in &mut streams[1..] {
         let message = stream.next().await.unwrap();
-        assert_eq!(message, json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
+        assert_eq!(
+            message,
+            json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+        );
         assert!(stream.is_silent_for(Duration::from_millis(20)).await);
     }
     assert!(gw.router.servers[0].metrics.dropped.get() >= count as u64 - 2);
@@ -202,36 +299,63 @@ async fn nothing_that_a_shared_process_says_without_an_owner_reaches_anyone() {
 async fn with_a_process_each_nobody_meets_anybody() {
     let (auth, keys) = keys(&["ann", "bob", "cy"]);
     for (isolation, wanted) in [("session", 6), ("principal", 3)] {
-        let gw = gateway(&format!("servers: {{ one: {} }}\n{auth}{QUICK}", sb(&[], &format!("isolation: {isolation}")))).await;
+        let gw = gateway(&format!(
+            "servers: {{ one: {} }}\n{auth}{QUICK}",
+            sb(&[], &format!("isolation: {isolation}"))
+        ))
+        .await;
         let mut clients = Vec::new();
         for who in 0..6 {
             clients.push(gw.client("/mcp").key(&keys[who % 3]).connected().await);
         }
-        let pids = futures_util::future::join_all(clients.iter().map(|c| c.text("one__pid", json!({})))).await;
-        assert_eq!(pids.iter().collect::<HashSet<_>>().len(), wanted, "{isolation}");
+        let pids =
+            futures_util::future::join_all(clients.iter().map(|c| c.text("one__pid", json!({}))))
+                .await;
+        assert_eq!(
+            pids.iter().collect::<HashSet<_>>().len(),
+            wanted,
+            "{isolation}"
+        );
         assert!((0..3).all(|n| (pids[n] == pids[n + 3]) == (isolation == "principal")));
         let mut streams = Vec::new();
         for client in &clients {
             streams.push(client.listen().await);
         }
-        let declared = futures_util::future::join_all(clients.iter().map(|c| c.text("one__declared", json!({})))).await;
+        let declared = futures_util::future::join_all(
+            clients.iter().map(|c| c.text("one__declared", json!({}))),
+        )
+        .await;
         assert!(declared.iter().all(|d| d.contains("clientInfo")));
         // Held by one and released by another of its own only.
         let hold = call("one__hold", 0);
         let held = clients[0].send(Method::POST, &[], hold);
         let (held, _) = tokio::join!(held, async {
-            futures_util::future::join_all(clients[1..3].iter().map(|c| c.text("one__release", json!({})))).await;
+            futures_util::future::join_all(
+                clients[1..3]
+                    .iter()
+                    .map(|c| c.text("one__release", json!({}))),
+            )
+            .await;
             loop {
-                clients[if isolation == "session" { 0 } else { 3 }].twin().text("one__release", json!({})).await;
+                clients[if isolation == "session" { 0 } else { 3 }]
+                    .twin()
+                    .text("one__release", json!({}))
+                    .await;
                 if gw.router.calls() == 0 {
                     break;
                 }
                 tokio::task::yield_now().await;
             }
         });
-        assert_eq!(held.message().await["result"]["content"][0]["text"], "for 0");
+        assert_eq!(
+            held.message().await["result"]["content"][0]["text"],
+            "for 0"
+        );
         for (who, stream) in streams.iter_mut().enumerate() {
-            assert!(stream.is_silent_for(Duration::from_millis(10)).await, "{who}");
+            assert!(
+                stream.is_silent_for(Duration::from_millis(10)).await,
+                "{who}"
+            );
         }
     }
 }
@@ -243,11 +367,18 @@ async fn modern_callers_with_equal_ids_never_cross_either() {
     let hb = echoing().on("tools/call", move |seen| {
         let who = arguments(seen)["who"].as_u64().unwrap();
         let gate = held.lock().unwrap().entry(who).or_default().clone();
-        Reply::events().message(seen.progress(who)).gate(&gate).message(seen.result(text(format!("for {who}"))))
+        Reply::events()
+            .message(seen.progress(who))
+            .gate(&gate)
+            .message(seen.result(text(format!("for {who}"))))
     });
     let hb = hb.start().await;
     let (auth, keys) = keys(&["ann", "bob"]);
-    let gw = gateway(&format!("servers: {{ one: {{ url: {:?} }} }}\n{auth}{QUICK}", hb.url())).await;
+    let gw = gateway(&format!(
+        "servers: {{ one: {{ url: {:?} }} }}\n{auth}{QUICK}",
+        hb.url()
+    ))
+    .await;
     let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}, "progressToken": 1});
     let calls = (0..CLIENTS).map(|who| {
         let client = gw.client("/mcp").key(&keys[who % 2]);
@@ -259,20 +390,36 @@ async fn modern_callers_with_equal_ids_never_cross_either() {
         }
     });
     let (answers, ()) = tokio::join!(futures_util::future::join_all(calls), async {
-        hb.wait_for_nth(CLIENTS, |s| s.method() == "tools/call").await;
+        hb.wait_for_nth(CLIENTS, |s| s.method() == "tools/call")
+            .await;
         for who in shuffled(CLIENTS) {
             gates.lock().unwrap()[&(who as u64)].open();
         }
     });
     for (who, (progress, answer)) in answers.iter().enumerate() {
-        assert_eq!((&progress["params"]["progress"], &progress["params"]["progressToken"]), (&json!(who), &json!(1)));
-        assert_eq!((&answer["id"], &answer["result"]["content"][0]["text"]), (&json!(1), &json!(format!("for {who}"))));
+        assert_eq!(
+            (
+                &progress["params"]["progress"],
+                &progress["params"]["progressToken"]
+            ),
+            (&json!(who), &json!(1))
+        );
+        assert_eq!(
+            (&answer["id"], &answer["result"]["content"][0]["text"]),
+            (&json!(1), &json!(format!("for {who}")))
+        );
     }
     // The callers of one key share a backend session; two keys never do.
     let mut by_session: HashMap<String, HashSet<u64>> = HashMap::new();
     for call in hb.seen().iter().filter(|s| s.method() == "tools/call") {
         let session = call.header("mcp-session-id").unwrap().to_owned();
-        by_session.entry(session).or_default().insert(arguments(call)["who"].as_u64().unwrap() % 2);
+        by_session
+            .entry(session)
+            .or_default()
+            .insert(arguments(call)["who"].as_u64().unwrap() % 2);
     }
-    assert!(by_session.values().all(|keys| keys.len() == 1), "{by_session:?}");
+    assert!(
+        by_session.values().all(|keys| keys.len() == 1),
+        "{by_session:?}"
+    );
 }

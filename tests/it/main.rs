@@ -14,6 +14,7 @@ mod progress;
 mod questions;
 mod replies;
 mod resumption;
+mod scopes;
 mod server_events;
 mod session_lifetime;
 mod smoke;
