@@ -10,6 +10,7 @@ mod barrier;
 mod batches;
 mod early_messages;
 mod ids;
+mod modern_front;
 mod progress;
 mod questions;
 mod replies;
