@@ -9,6 +9,7 @@ mod backend_sessions;
 mod barrier;
 mod batches;
 mod early_messages;
+mod front_limits;
 mod ids;
 mod modern_front;
 mod progress;
