@@ -8,6 +8,7 @@ mod accept_cors_hosts;
 mod backend_sessions;
 mod barrier;
 mod batches;
+mod connections;
 mod early_messages;
 mod front_limits;
 mod ids;
