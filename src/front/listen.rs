@@ -1,5 +1,6 @@
 //! Accepting connections, plain or TLS, HTTP/1.1 or HTTP/2, and ending them in order.
 
+use super::prompt::Prompt;
 use axum::Router as Routes;
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
@@ -67,6 +68,7 @@ pub async fn serve(
         };
         prepare(&stream);
         let (builder, routes, watcher) = (builder.clone(), routes.clone(), graceful.watcher());
+        let stream = Prompt::new(stream, limits.request_timeout);
         match acceptor.clone() {
             None => {
                 tokio::spawn(connection(stream, builder, routes, watcher));

@@ -10,6 +10,7 @@ mod door;
 mod listen;
 mod modern;
 mod post;
+mod prompt;
 mod refusal;
 mod request;
 mod stream;

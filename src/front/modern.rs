@@ -96,36 +96,43 @@ fn check(message: &Message, revision: Revision, headers: &HeaderMap) -> Result<(
         return Err(missing("clientCapabilities"));
     }
     let method = message.method_name();
-    agrees("Mcp-Method", headers.get(names::METHOD), &method, false)?;
+    agrees("Mcp-Method", headers.get_all(names::METHOD), &method, false)?;
     let name = match message.method() {
         Method::CallTool | Method::GetPrompt => inner.name,
         Method::ReadResource => inner.uri,
         _ => None,
     };
     if let Some(name) = name.and_then(|s| string(message.raw(s))) {
-        agrees("Mcp-Name", headers.get(names::NAME), &name, true)?;
+        agrees("Mcp-Name", headers.get_all(names::NAME), &name, true)?;
     }
     Ok(())
 }
 
+/// Of several headers each has to agree: somebody on the way may have read any of them.
 fn agrees(
     name: &str,
-    header: Option<&http::HeaderValue>,
+    headers: http::header::GetAll<'_, http::HeaderValue>,
     body: &str,
     encoded: bool,
 ) -> Result<(), RpcError> {
-    let said = header.and_then(|v| std::str::from_utf8(v.as_bytes()).ok());
-    let said = said.ok_or_else(|| {
-        let text = format!("Header mismatch: {name} is missing");
-        RpcError::new(code::HEADER_MISMATCH, text)
-    })?;
-    let decoded = match encoded {
-        true => names::decode(said),
-        false => Some(said.into()),
-    };
-    match decoded {
-        Some(decoded) if decoded == body => Ok(()),
-        _ => Err(mismatch(name, said, body)),
+    let mut there = false;
+    for header in headers {
+        there = true;
+        let said = std::str::from_utf8(header.as_bytes()).unwrap_or("\u{fffd}");
+        let decoded = match encoded {
+            true => names::decode(said),
+            false => Some(said.into()),
+        };
+        if decoded.is_none_or(|decoded| decoded != body) {
+            return Err(mismatch(name, said, body));
+        }
+    }
+    match there {
+        true => Ok(()),
+        false => {
+            let text = format!("Header mismatch: {name} is missing");
+            Err(RpcError::new(code::HEADER_MISMATCH, text))
+        }
     }
 }
 

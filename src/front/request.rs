@@ -189,11 +189,15 @@ fn credential(headers: &HeaderMap) -> Option<&str> {
     }
 }
 
-/// `MCP-Protocol-Version`: absent, a revision, or text that is none.
+/// `MCP-Protocol-Version`: absent, a revision, or text that is none. Several that differ are none.
 fn version(headers: &HeaderMap) -> Option<Result<Revision, String>> {
-    let value = headers.get(names::PROTOCOL_VERSION)?;
+    let mut values = headers.get_all(names::PROTOCOL_VERSION).iter();
+    let value = values.next()?;
     let text = value.to_str().unwrap_or_default().trim();
-    Some(Revision::parse(text).ok_or_else(|| text.to_owned()))
+    match values.find(|other| *other != value) {
+        None => Some(Revision::parse(text).ok_or_else(|| text.to_owned())),
+        Some(other) => Some(Err(format!("{text}, {}", other.to_str().unwrap_or_default()))),
+    }
 }
 
 /// The standing stream, or one that broke.

@@ -3,7 +3,8 @@
 use super::{
     client::Client,
     core::Router,
-    exchange::{Answer, Errand, check_params},
+    exchange::{Answer, Errand},
+    params,
     standing::{ClientSession, level_rank},
     target::Route,
 };
@@ -84,7 +85,7 @@ impl Router {
             _ => self.route(client, message).await?,
         };
         if let Client::Modern(caller) = client {
-            check_params(&caller.params, message, &route.params)?;
+            params::check(&caller.params, message, &route.params)?;
         }
         if let (Method::Subscribe | Method::Unsubscribe, Client::Legacy(session)) =
             (row.method, client)

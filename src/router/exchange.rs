@@ -4,6 +4,7 @@ use super::{
     client::Client,
     core::Router,
     inlet::{Flight, Wants},
+    params,
     slot::{Open, Slot},
     target::Route,
 };
@@ -11,13 +12,11 @@ use crate::{
     backend::{Call, Fault},
     bridge::{self, Hop, ResultHints},
     config::Isolation,
-    mcp::{Edit, Era, Kind, ListKind, Message, Method, Pieces, RpcError, code, param::Param},
+    mcp::{Edit, Era, Kind, ListKind, Message, Method, Pieces, RpcError, code},
     session::Outbox,
     telemetry::Outcome,
 };
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue};
-use serde_json::Value;
 use std::{sync::Arc, time::Instant};
 
 /// What lists of legacy servers may be kept for, where they announce changes; without announcements nothing may.
@@ -245,8 +244,12 @@ fn prepare(open: &Arc<Open>, slot: &Slot, errand: &Errand<'_>) -> Call {
     for (span, with) in &route.changes {
         edit.replace(*span, with.clone());
     }
-    if let (Some(fixed), Some(params)) = (&route.fixed, message.payload_span()) {
-        fix(message, params, fixed, &mut edit);
+    let arguments = params::arguments(message, route);
+    if let (Some(fixed), Some(within)) = (&arguments.fixed, message.payload_span()) {
+        match inner.arguments {
+            Some(span) => edit.replace(span, fixed.clone()),
+            None => edit.add_member(message.bytes(), within, "arguments", fixed),
+        };
     }
     let profile = open.link.profile();
     match (client.era(), profile.era()) {
@@ -284,7 +287,7 @@ fn prepare(open: &Arc<Open>, slot: &Slot, errand: &Errand<'_>) -> Call {
             Era::Legacy => None,
         },
         params: match profile.era() {
-            Era::Modern => param_headers(client, message, &route.params),
+            Era::Modern => params::headers(client, &arguments, route),
             Era::Legacy => Vec::new(),
         },
     }
@@ -299,52 +302,6 @@ fn target_name(message: &Message) -> Option<String> {
         _ => inner.task_id,
     };
     span.and_then(|s| message.text(s)).map(|t| t.into_owned())
-}
-
-/// `Mcp-Param-*`: a modern client sent its own; for a legacy one they are made from the schema.
-fn param_headers(
-    client: &Client,
-    message: &Message,
-    params: &[Param],
-) -> Vec<(HeaderName, HeaderValue)> {
-    match client {
-        Client::Modern(caller) => caller.params.clone(),
-        Client::Legacy(_) if params.is_empty() => Vec::new(),
-        Client::Legacy(_) => {
-            let arguments = message.inner().arguments.map(|s| message.raw(s));
-            let Some(arguments) = arguments.and_then(|a| serde_json::from_slice::<Value>(a).ok())
-            else {
-                return Vec::new();
-            };
-            let header = |p: &Param| {
-                let value = p.value(&arguments)?;
-                let name = HeaderName::try_from(&p.header).ok()?;
-                Some((name, HeaderValue::try_from(value).ok()?))
-            };
-            params.iter().filter_map(header).collect()
-        }
-    }
-}
-
-/// Puts the operator's fixed parameters over the client's arguments.
-fn fix(
-    message: &Message,
-    params: crate::mcp::Span,
-    fixed: &serde_json::Map<String, Value>,
-    edit: &mut Edit,
-) {
-    let span = message.inner().arguments;
-    let given = span.and_then(|s| serde_json::from_slice(message.raw(s)).ok());
-    let mut arguments = match given {
-        Some(Value::Object(map)) => map,
-        _ => serde_json::Map::new(),
-    };
-    arguments.extend(fixed.clone());
-    let text = Value::Object(arguments).to_string();
-    match span {
-        Some(span) => edit.replace(span, text),
-        None => edit.add_member(message.bytes(), params, "arguments", text.as_bytes()),
-    };
 }
 
 fn flight(errand: &Errand<'_>) -> Flight {
@@ -370,33 +327,4 @@ pub(super) fn canonical_id(token: &[u8]) -> Vec<u8> {
         Some(text) => crate::mcp::message::quote(&text).into_bytes(),
         None => token.to_vec(),
     }
-}
-
-/// Whether a modern client's `Mcp-Param-*` headers say what its arguments say.
-pub(super) fn check_params(
-    headers: &[(HeaderName, HeaderValue)],
-    message: &Message,
-    params: &[Param],
-) -> Result<(), RpcError> {
-    if params.is_empty() {
-        return Ok(());
-    }
-    let raw = message.inner().arguments.map(|s| message.raw(s));
-    let arguments: Value = raw
-        .and_then(|a| serde_json::from_slice(a).ok())
-        .unwrap_or_default();
-    for param in params {
-        let said = headers
-            .iter()
-            .find(|(name, _)| name.as_str() == param.header);
-        let said = said.map(|(_, value)| value.to_str().unwrap_or("\u{fffd}"));
-        if !param.agrees(&arguments, said) {
-            let text = format!(
-                "Header mismatch: {} does not match the argument",
-                param.header
-            );
-            return Err(RpcError::new(code::HEADER_MISMATCH, text));
-        }
-    }
-    Ok(())
 }

@@ -17,6 +17,7 @@ mod inspect;
 mod learn;
 mod lists;
 mod modern;
+mod params;
 mod slot;
 mod standing;
 mod subscribers;

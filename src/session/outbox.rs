@@ -21,11 +21,16 @@ pub struct Bounds {
     pub bytes: usize,
 }
 
-/// What may wait for a reader in any case, however little is kept of what was sent: a reader that is
-/// there must not miss what comes in one burst.
-const WAITING: Bounds = Bounds {
+/// What may wait in any case where a reader is there or about to be, however little is kept of what was
+/// sent: it must not miss what comes in one burst.
+const BURST: Bounds = Bounds {
     events: 4096,
     bytes: 4 << 20,
+};
+/// What may wait in any case for a client that has not opened its standing stream, if it ever does.
+const ABSENT: Bounds = Bounds {
+    events: 256,
+    bytes: 256 << 10,
 };
 /// What a message is to the outbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +86,8 @@ pub struct Outbox {
     /// The stream's number in its session.
     pub number: u64,
     keep_sent: bool,
+    /// Whether it may be that nobody ever reads it.
+    standing: bool,
     bounds: Bounds,
     inner: Mutex<Inner>,
     pushed: Notify,
@@ -96,9 +103,18 @@ impl Outbox {
         Self {
             number,
             keep_sent,
+            standing: false,
             bounds,
             inner: Mutex::default(),
             pushed: Notify::new(),
+        }
+    }
+
+    /// The outbox for what belongs to no call.
+    pub fn standing(number: u64, bounds: Bounds) -> Self {
+        Self {
+            standing: true,
+            ..Self::new(number, true, bounds)
         }
     }
 
@@ -122,7 +138,11 @@ impl Outbox {
             message,
         });
         inner.finished = sort == Sort::Answer;
-        inner.trim(self.bounds);
+        let least = match self.standing && inner.readers.is_empty() {
+            true => ABSENT,
+            false => BURST,
+        };
+        inner.trim(self.bounds, least);
         inner.wake();
         drop(inner);
         self.pushed.notify_waiters();
@@ -277,7 +297,7 @@ impl Inner {
     }
 
     /// Drops what is over the bounds: of what was sent, the oldest; of what waits, the oldest notices.
-    fn trim(&mut self, bounds: Bounds) {
+    fn trim(&mut self, bounds: Bounds, least: Bounds) {
         while self.entries.len() > bounds.events || self.bytes > bounds.bytes {
             let untaken = self.untaken;
             let sent = |e: &Entry| e.sequence < untaken && e.sort != Sort::Answer;
@@ -287,8 +307,8 @@ impl Inner {
             self.remove(0);
         }
         let most = Bounds {
-            events: bounds.events.max(WAITING.events),
-            bytes: bounds.bytes.max(WAITING.bytes),
+            events: bounds.events.max(least.events),
+            bytes: bounds.bytes.max(least.bytes),
         };
         while self.waiting > most.events || self.waiting_bytes > most.bytes {
             let (newest, untaken) = (self.next - 1, self.untaken);
@@ -455,7 +475,7 @@ mod tests {
         for _ in 0..5000 {
             outbox.push(Sort::Ask, Bytes::from_static(b"?"));
         }
-        assert!(outbox.events() <= WAITING.events, "{}", outbox.events());
+        assert!(outbox.events() <= BURST.events, "{}", outbox.events());
         outbox.push(Sort::Answer, Bytes::from_static(b"answer"));
         let reader = outbox.attach();
         let mut last = None;

@@ -67,7 +67,7 @@ impl Streams {
         Self {
             bounds,
             keep,
-            standing: Arc::new(Outbox::new(STANDING, true, bounds)),
+            standing: Arc::new(Outbox::standing(STANDING, bounds)),
             inner: Mutex::default(),
         }
     }

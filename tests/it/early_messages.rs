@@ -105,18 +105,20 @@ async fn a_flood_that_nobody_fetches_is_bounded_and_the_newest_is_kept() {
         standing.say(&session, &log(json!([n, filling])));
     }
     standing.say(&session, &log(json!(["end"])));
-    // Reads on a second link tell that the first one was read to its end.
-    let stream_of = |gw: &crate::support::TestGateway| gw.router.sessions.all()[0].streams.kept();
-    let mut most = 0;
+    // The answer to a question after it tells that all of it was read.
+    standing.say(&session, &json!({"jsonrpc": "2.0", "id": "read", "method": "ping"}));
+    hb.wait_for(|seen| seen.method() == "response" && seen.id() == "read").await;
+    let kept = gw.router.sessions.all()[0].streams.kept();
+    assert!(kept <= 2 << 20, "{kept} bytes are kept");
     let mut stream = client.listen().await;
+    let mut last = -1;
     loop {
-        most = most.max(stream_of(&gw));
         let message = stream.next().await.unwrap();
-        if message["params"]["data"][0] == "end" {
-            break;
-        }
+        let Some(n) = message["params"]["data"][0].as_i64() else { break };
+        assert!(n > last, "in order");
+        last = n;
     }
-    assert!(most <= 6 << 20, "{most} bytes were kept");
+    assert_eq!(last, 2999);
 }
 
 #[tokio::test]

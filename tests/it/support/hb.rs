@@ -467,6 +467,11 @@ impl Hb {
         self.state.sessions.lock().unwrap().len()
     }
 
+    /// Forgets the requests so far; sessions stay.
+    pub fn forget(&self) {
+        self.state.seen.lock().unwrap().clear();
+    }
+
     /// Forgets all sessions, as a restart does.
     pub fn forget_sessions(&self) {
         self.state.sessions.lock().unwrap().clear();
