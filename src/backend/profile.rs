@@ -68,6 +68,12 @@ impl Profile {
     pub fn has(&self, path: &str) -> bool {
         union::has(&self.capabilities, path)
     }
+
+    /// Whether the server may have the capability: it declares it, or its revision has no word for it.
+    pub fn may_have(&self, path: &str) -> bool {
+        let unsaid = path == "completions" && self.revision < Revision::V2025_03_26;
+        unsaid || self.has(path)
+    }
 }
 
 fn raw_member(json: &Bytes, name: &str) -> Option<Bytes> {

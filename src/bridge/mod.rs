@@ -8,4 +8,4 @@ mod request;
 mod response;
 
 pub use request::{Hop, to_legacy, to_modern};
-pub use response::{ResultHints, from_legacy, from_modern, legacy_tool};
+pub use response::{ResultHints, from_legacy, from_modern, legacy_tool, readable_error};

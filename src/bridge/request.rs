@@ -1,8 +1,6 @@
 //! Requests on their way to a server of the other era.
 
-use crate::mcp::{Edit, Message, Revision, message::quote};
-use bytes::Bytes;
-use serde_json::{Map, Value};
+use crate::mcp::{Edit, Message, Revision, message::quote, raw};
 
 const NS: &str = "io.modelcontextprotocol/";
 
@@ -90,7 +88,7 @@ pub fn to_legacy(message: &Message, token: Option<&[u8]>, edit: &mut Edit) {
     let Some(span) = message.inner().meta else {
         return;
     };
-    let Ok(mut meta) = serde_json::from_slice::<Map<String, Value>>(message.raw(span)) else {
+    let Some(mut meta) = raw::object(message.raw(span)) else {
         return;
     };
     for name in [
@@ -101,16 +99,17 @@ pub fn to_legacy(message: &Message, token: Option<&[u8]>, edit: &mut Edit) {
     ] {
         meta.shift_remove(&format!("{NS}{name}"));
     }
-    if let Some(token) = token.and_then(|t| serde_json::from_slice(t).ok()) {
+    if let Some(token) = token.and_then(|t| raw::value(String::from_utf8_lossy(t))) {
         meta.insert("progressToken".into(), token);
     }
-    edit.replace(span, Bytes::from(Value::Object(meta).to_string()));
+    edit.replace(span, raw::write(&meta));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use bytes::Bytes;
+    use serde_json::{Value, json};
 
     fn parse(text: &str) -> Message {
         Message::parse(Bytes::copy_from_slice(text.as_bytes()), 64).unwrap()

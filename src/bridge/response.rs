@@ -1,7 +1,7 @@
 //! Answers on their way back to a client of the other era.
 
-use crate::mcp::{Edit, Kind, Message, Method, RpcError, code, list, scan::MAX_DEPTH};
-use serde_json::Value;
+use crate::mcp::{Edit, Kind, Message, Method, RpcError, code, list, raw, scan::MAX_DEPTH};
+use serde_json::{Value, value::RawValue};
 
 /// What the gateway adds to a legacy server's result for a modern client.
 #[derive(Clone, Copy, Debug)]
@@ -12,7 +12,7 @@ pub struct ResultHints<'a> {
     pub server_info: Option<&'a [u8]>,
 }
 
-/// Edits a legacy server's answer so that a modern client can read it. An error that the modern era has no code for is replaced.
+/// Edits a legacy server's answer so that a modern client can read it. An error code that the modern era does not have becomes the one it has.
 pub fn from_legacy(
     message: &Message,
     hints: ResultHints<'_>,
@@ -20,7 +20,10 @@ pub fn from_legacy(
 ) -> Result<(), RpcError> {
     if message.kind() == Kind::Error {
         return match message.error_code() {
-            Some(code::RESOURCE_NOT_FOUND) => Err(recoded(message, code::INVALID_PARAMS)),
+            Some(code::RESOURCE_NOT_FOUND) => {
+                recode(message, code::INVALID_PARAMS, edit);
+                Ok(())
+            }
             Some(code::URL_ELICITATION) => Err(not_carried(
                 "the server asks the person to open a link, which cannot be carried to this client yet",
             )),
@@ -75,7 +78,10 @@ pub fn from_modern(message: &Message, method: Method, edit: &mut Edit) -> Result
             Some(code::MISSING_CAPABILITY) => Err(not_carried(
                 "the server needs something of the client that cannot be carried between these revisions yet",
             )),
-            _ if missing => Err(recoded(message, code::RESOURCE_NOT_FOUND)),
+            _ if missing => {
+                recode(message, code::RESOURCE_NOT_FOUND, edit);
+                Ok(())
+            }
             _ => Ok(()),
         };
     }
@@ -106,52 +112,74 @@ fn flatten_structured(message: &Message, edit: &mut Edit) {
     if span.of(raw).first() == Some(&b'{') {
         return;
     }
-    let Ok(mut value) = serde_json::from_slice::<Value>(raw) else {
+    let Some(mut fields) = raw::object(raw) else {
         return;
     };
-    let Some(structured) = value
-        .as_object_mut()
-        .and_then(|o| o.shift_remove("structuredContent"))
-    else {
+    let Some(structured) = fields.shift_remove("structuredContent") else {
         return;
     };
-    let text = structured.to_string();
-    let said = |c: &Value| c["text"].as_str() == Some(&text);
-    if let Some(content) = value["content"].as_array_mut()
-        && !content.iter().any(said)
-    {
-        content.push(serde_json::json!({"type": "text", "text": text}));
+    let said = serde_json::json!({"type": "text", "text": structured.get()}).to_string();
+    if let Some(content) = fields.get("content").and_then(|c| with_block(c.get(), &said)) {
+        fields.insert("content".into(), content);
     }
-    edit.replace(result, value.to_string());
+    edit.replace(result, raw::write(&fields));
+}
+
+/// The content with one more block, unless a block of it says the same.
+fn with_block(content: &str, block: &str) -> Option<Box<RawValue>> {
+    let said = |one: &RawValue| {
+        let one: Option<Value> = serde_json::from_str(one.get()).ok();
+        let wanted: Option<Value> = serde_json::from_str(block).ok();
+        one.zip(wanted).is_some_and(|(one, wanted)| one["text"] == wanted["text"])
+    };
+    let mut blocks: Vec<Box<RawValue>> = serde_json::from_str(content).ok()?;
+    if !blocks.iter().any(|one| said(one)) {
+        blocks.push(raw::value(block)?);
+    }
+    raw::value(serde_json::to_string(&blocks).ok()?)
 }
 
 fn not_carried(text: &str) -> RpcError {
     RpcError::new(code::NOT_CARRIED, text)
 }
 
-/// The same error under another code.
-fn recoded(message: &Message, code: i64) -> RpcError {
+/// What stands for a server's error whose code is no integer: strict clients cannot read such a message at all, and wait on. `None` for any other answer.
+pub fn readable_error(message: &Message) -> Option<RpcError> {
+    if message.kind() != Kind::Error || message.error_code().is_some() {
+        return None;
+    }
     let error: Value = message
         .payload()
         .and_then(|p| serde_json::from_slice(p).ok())
         .unwrap_or_default();
-    let text = error["message"].as_str().unwrap_or_default();
-    RpcError {
-        code,
+    let text = error["message"].as_str().unwrap_or("the server's error has neither code nor text");
+    Some(RpcError {
+        code: code::INTERNAL,
         message: text.to_owned(),
         data: error.get("data").cloned(),
+    })
+}
+
+/// Gives an error another code.
+fn recode(message: &Message, code: i64, edit: &mut Edit) {
+    let Some(error) = message.payload_span() else {
+        return;
+    };
+    if let Some(span) = list::member(message.raw(error), "code", MAX_DEPTH) {
+        edit.replace(error.within(span), code.to_string());
     }
 }
 
 /// A tool for legacy clients: an `outputSchema` whose root is no object would make strict ones reject the whole list.
 pub fn legacy_tool(json: &[u8]) -> Option<String> {
-    let mut tool: Value = serde_json::from_slice(json).ok()?;
-    let schema = tool.get("outputSchema")?;
-    if schema.get("type").and_then(Value::as_str) == Some("object") {
+    let mut tool = raw::object(json)?;
+    let schema = raw::object(tool.get("outputSchema")?.get().as_bytes());
+    let kind = schema.as_ref().and_then(|s| s.get("type"));
+    if kind.is_some_and(|kind| kind.get() == "\"object\"") {
         return None;
     }
-    tool.as_object_mut()?.shift_remove("outputSchema");
-    Some(tool.to_string())
+    tool.shift_remove("outputSchema");
+    Some(raw::write(&tool))
 }
 
 #[cfg(test)]
@@ -198,14 +226,16 @@ mod tests {
         let gone = parse(
             r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32002,"message":"no","data":{"uri":"x"}}}"#,
         );
-        let error = from_legacy(&gone, hints, &mut Edit::new()).unwrap_err();
-        assert_eq!(
-            (error.code, error.data),
-            (-32602, Some(json!({"uri": "x"})))
-        );
+        let mut edit = Edit::new();
+        from_legacy(&gone, hints, &mut edit).unwrap();
+        let out: Value = serde_json::from_slice(&edit.apply(gone.bytes())).unwrap();
+        let wanted = json!({"code": -32602, "message": "no", "data": {"uri": "x"}});
+        assert_eq!(out["error"], wanted);
         let missing = parse(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no"}}"#);
-        let error = from_modern(&missing, Method::ReadResource, &mut Edit::new()).unwrap_err();
-        assert_eq!(error.code, -32002);
+        let mut edit = Edit::new();
+        from_modern(&missing, Method::ReadResource, &mut edit).unwrap();
+        let out: Value = serde_json::from_slice(&edit.apply(missing.bytes())).unwrap();
+        assert_eq!(out["error"]["code"], -32002);
         assert!(from_modern(&missing, Method::CallTool, &mut Edit::new()).is_ok());
     }
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use dashmap::DashMap;
 use std::sync::{
     Arc, Weak,
-    atomic::{AtomicBool, Ordering},
+    atomic::{AtomicU64, Ordering},
 };
 
 /// Callers with equal keys see equal lists, until their server says otherwise.
@@ -25,35 +25,61 @@ pub struct LayerKey {
 
 #[derive(Debug, Default)]
 pub struct Layer {
-    lists: [ArcSwapOption<Listing>; 4],
-    stale: [AtomicBool; 4],
+    lists: [ArcSwapOption<Kept>; 4],
+    /// How often each list was said to have changed.
+    changes: [AtomicU64; 4],
+}
+
+/// A list, and how many changes were known when it was asked for.
+#[derive(Clone, Debug)]
+struct Kept {
+    listing: Arc<Listing>,
+    changes: u64,
 }
 
 impl Layer {
     /// What is known of a list, however old.
     pub fn known(&self, kind: ListKind) -> Option<Arc<Listing>> {
-        self.lists[kind.index()].load_full()
+        let kept = self.lists[kind.index()].load();
+        kept.as_ref().map(|kept| kept.listing.clone())
     }
 
-    pub fn is_stale(&self, kind: ListKind) -> bool {
-        self.stale[kind.index()].load(Ordering::Acquire)
+    /// What is known of a list, if no change was told since it was asked for.
+    pub fn current(&self, kind: ListKind) -> Option<Arc<Listing>> {
+        let kept = self.lists[kind.index()].load();
+        let kept = kept.as_ref().filter(|kept| kept.changes == self.changes(kind));
+        kept.map(|kept| kept.listing.clone())
     }
 
-    /// Called before a fetch, so that a change during it leaves the list stale.
-    pub fn begin(&self, kind: ListKind) {
-        self.stale[kind.index()].store(false, Ordering::Release);
+    /// The changes told so far: read before a fetch, so that a change during it leaves the list stale.
+    pub fn changes(&self, kind: ListKind) -> u64 {
+        self.changes[kind.index()].load(Ordering::Acquire)
     }
 
-    pub fn put(&self, listing: Arc<Listing>) {
-        self.lists[listing.kind.index()].store(Some(listing));
+    /// Keeps a list that was asked for when `changes` were known; one that was asked for later stays.
+    pub fn put(&self, listing: Arc<Listing>, changes: u64) {
+        self.lists[listing.kind.index()].rcu(|kept| match kept {
+            Some(kept) if kept.changes > changes => Some(kept.clone()),
+            _ => Some(Arc::new(Kept {
+                listing: listing.clone(),
+                changes,
+            })),
+        });
     }
 
     /// The server said that a list changed; templates change with resources.
     pub fn changed(&self, kind: ListKind) {
-        let mark = |kind: ListKind| self.stale[kind.index()].store(true, Ordering::Release);
-        mark(kind);
+        let note = |kind: ListKind| self.changes[kind.index()].fetch_add(1, Ordering::AcqRel);
+        note(kind);
         if kind == ListKind::Resources {
-            mark(ListKind::Templates);
+            note(ListKind::Templates);
+        }
+    }
+
+    /// The server was started anew: any list may be another one.
+    pub fn all_changed(&self) {
+        for kind in [ListKind::Tools, ListKind::Prompts, ListKind::Resources] {
+            self.changed(kind);
         }
     }
 
@@ -61,9 +87,9 @@ impl Layer {
     pub fn copy(&self) -> Self {
         let copy = Self::default();
         for kind in ListKind::ALL {
-            copy.lists[kind.index()].store(self.known(kind));
-            let stale = self.is_stale(kind);
-            copy.stale[kind.index()].store(stale, Ordering::Release);
+            let at = kind.index();
+            copy.lists[at].store(self.lists[at].load_full());
+            copy.changes[at].store(self.changes(kind), Ordering::Release);
         }
         copy
     }

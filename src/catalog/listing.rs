@@ -6,6 +6,7 @@ use crate::mcp::{
     list::{self, Item},
     message::quote,
     param::{self, Param},
+    raw,
     scan::{MAX_DEPTH, Span},
     template::Template,
 };
@@ -51,6 +52,8 @@ pub struct Listing {
     table: HashMap<String, usize>,
     /// The entries' JSON with commas between.
     pub body: Bytes,
+    /// Templates that the operator hid: what comes from them is hidden too.
+    pub hidden: Vec<Template>,
     /// Whether any tool has arguments that travel in headers.
     pub has_params: bool,
     pub fetched: Instant,
@@ -62,9 +65,13 @@ impl Listing {
     /// Shapes what came from the server for one endpoint. What cannot be used is left out with a warning.
     pub fn build(kind: ListKind, place: usize, shape: &Shape, fetched: Fetched) -> Self {
         let mut entries: Vec<Entry> = Vec::with_capacity(fetched.items.len());
+        let mut hidden = Vec::new();
         let mut table = HashMap::with_capacity(fetched.items.len());
         for item in fetched.items {
             let Some(exposed) = shape.expose(kind, &item.key) else {
+                if kind == ListKind::Templates {
+                    hidden.extend(Template::parse(&item.key));
+                }
                 continue;
             };
             if table.contains_key(&exposed) {
@@ -81,6 +88,7 @@ impl Listing {
             kind,
             place,
             body: join(entries.iter().map(|e| &e.json)),
+            hidden,
             has_params: entries.iter().any(|e| !e.params.is_empty()),
             entries,
             table,
@@ -198,19 +206,33 @@ fn rewritten(
     described: Option<&str>,
     fixed: Option<&Map<String, Value>>,
 ) -> Option<Bytes> {
-    let mut thing: Value = serde_json::from_slice(json).ok()?;
+    let mut thing = raw::object(json)?;
     if let Some(text) = described {
-        thing["description"] = text.into();
+        thing.insert("description".into(), raw::value(quote(text))?);
     }
-    if let (Some(fixed), Some(schema)) = (fixed, thing.get_mut("inputSchema")) {
-        if let Some(Value::Object(properties)) = schema.get_mut("properties") {
-            properties.retain(|name, _| !fixed.contains_key(name));
-        }
-        if let Some(Value::Array(required)) = schema.get_mut("required") {
-            required.retain(|name| !name.as_str().is_some_and(|n| fixed.contains_key(n)));
-        }
+    let schema = thing.get("inputSchema").map(|s| s.get().to_owned());
+    if let (Some(fixed), Some(schema)) = (fixed, schema) {
+        let schema = raw::value(without(&schema, fixed)?)?;
+        thing.insert("inputSchema".into(), schema);
     }
-    Some(thing.to_string().into())
+    Some(raw::write(&thing).into())
+}
+
+/// A tool's input schema without the parameters that are fixed.
+fn without(schema: &str, fixed: &Map<String, Value>) -> Option<String> {
+    let mut schema = raw::object(schema.as_bytes())?;
+    if let Some(properties) = schema.get("properties") {
+        let mut properties = raw::object(properties.get().as_bytes())?;
+        properties.retain(|name, _| !fixed.contains_key(name));
+        schema.insert("properties".into(), raw::value(raw::write(&properties))?);
+    }
+    if let Some(required) = schema.get("required") {
+        let mut required: Vec<Value> = serde_json::from_str(required.get()).ok()?;
+        required.retain(|name| !name.as_str().is_some_and(|n| fixed.contains_key(n)));
+        let required = Value::Array(required).to_string();
+        schema.insert("required".into(), raw::value(required)?);
+    }
+    Some(raw::write(&schema))
 }
 
 #[cfg(test)]

@@ -11,8 +11,8 @@ use serde_json::{Map, Value};
 pub enum Naming {
     /// `{server}__{name}`, at most this long.
     Prefixed { max: usize },
-    /// As the server has them.
-    Bare,
+    /// As the server has them; one that an earlier server has gets its server's prefix and is at most this long.
+    Bare { max: usize },
 }
 
 /// What the operator said of one server on one endpoint.
@@ -34,7 +34,7 @@ impl Shape {
             s.allow.is_none() && s.deny.is_none() && s.rename.is_empty() && s.describe.is_empty()
         };
         let tools = &self.tools;
-        self.naming == Naming::Bare
+        matches!(self.naming, Naming::Bare { .. })
             && tools.allow.is_none()
             && tools.deny.is_none()
             && tools.rename.is_empty()
@@ -61,11 +61,22 @@ impl Shape {
             .map_or(original, String::as_str);
         let exposed = match (kind, self.naming) {
             (ListKind::Resources | ListKind::Templates, _) => original.to_owned(),
-            (_, Naming::Bare) => name.to_owned(),
+            (_, Naming::Bare { .. }) => name.to_owned(),
             (_, Naming::Prefixed { max }) => names::expose(&self.server, name, max),
         };
         let chosen = kind != ListKind::Tools || self.selection.admits(&exposed);
         chosen.then_some(exposed)
+    }
+
+    /// Whether some resources are hidden.
+    pub fn chooses_resources(&self) -> bool {
+        self.resources.allow.is_some() || self.resources.deny.is_some()
+    }
+
+    /// Whether a resource is hidden whatever else is said of it.
+    pub fn denies_resource(&self, uri: &str) -> bool {
+        let deny = self.resources.deny.as_ref();
+        deny.is_some_and(|globs| globs.matches(uri))
     }
 
     /// A new description for a thing, if the operator gave one.

@@ -154,7 +154,9 @@ pub fn endpoints(config: &Config, servers: &[Arc<Server>]) -> Vec<Endpoint> {
     let mut endpoints = Vec::new();
     for (path, endpoint) in &config.endpoints {
         let naming = match endpoint.names {
-            config::Naming::Bare => Naming::Bare,
+            config::Naming::Bare => Naming::Bare {
+                max: config.names.max,
+            },
             config::Naming::Prefixed => Naming::Prefixed {
                 max: config.names.max,
             },
@@ -178,7 +180,10 @@ pub fn endpoints(config: &Config, servers: &[Arc<Server>]) -> Vec<Endpoint> {
             if endpoints.iter().any(|e| e.path == path) {
                 continue;
             }
-            let shape = shape(id, server, Naming::Bare, config::Selection::default());
+            let naming = Naming::Bare {
+                max: config.names.max,
+            };
+            let shape = shape(id, server, naming, config::Selection::default());
             let scopes = scopes_of(&endpoints, id);
             endpoints.push(Endpoint::new(path, vec![(find(id), shape)], 1000, scopes));
         }

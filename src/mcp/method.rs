@@ -384,6 +384,19 @@ pub static TABLE: &[Row] = &[
 static OTHER: Row = row(Method::Other, "", Sender::Either, Target::Only, None);
 
 impl Method {
+    /// The capability that a server must have declared for this method to mean anything.
+    pub fn capability(self) -> Option<&'static str> {
+        match self {
+            Self::List(kind) => Some(kind.capability()),
+            Self::CallTool => Some("tools"),
+            Self::GetPrompt => Some("prompts"),
+            Self::ReadResource | Self::Subscribe | Self::Unsubscribe => Some("resources"),
+            Self::Complete => Some("completions"),
+            Self::ListTasks => Some("tasks.list"),
+            _ => None,
+        }
+    }
+
     /// The row of the method called `name`, or the one for unknown methods.
     pub fn row(name: &str) -> &'static Row {
         TABLE.iter().find(|r| r.name == name).unwrap_or(&OTHER)

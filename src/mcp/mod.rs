@@ -10,6 +10,7 @@ pub mod method;
 pub mod names;
 pub mod param;
 pub mod pieces;
+pub mod raw;
 pub mod revision;
 pub mod scan;
 pub mod sse;

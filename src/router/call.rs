@@ -9,6 +9,7 @@ use super::{
     target::Route,
 };
 use crate::{
+    backend::Fault,
     mcp::{Era, ListKind, Message, Method, RpcError, Target, code, edit::with_id},
     session::Outbox,
 };
@@ -69,6 +70,11 @@ impl Router {
         {
             return Err(not_found(message));
         }
+        let needed = row.method.capability();
+        let passes = endpoint.through && row.method != Method::ListTasks;
+        if !passes && needed.is_some_and(|c| endpoint.lacks(client.era(), c)) {
+            return Err(not_found(message));
+        }
         let route = match (row.target, client) {
             (Target::Gateway, Client::Legacy(session)) => {
                 return self.answer_legacy(session, message).await;
@@ -77,15 +83,21 @@ impl Router {
                 return Ok(self.discover(caller, id).await.into());
             }
             (Target::Task, _) => self.route_task(client, message)?,
-            _ if endpoint.through => self.route_through(client, message),
             (Target::All, _) => match row.method {
+                Method::List(kind) if self.passes_lists(client) => {
+                    return Ok(self.list_through(client, message, kind, outbox).await);
+                }
                 Method::List(kind) => return Ok(self.list(client, message, kind).await?.into()),
                 _ => return Ok(self.list_tasks(client, id).await.into()),
             },
+            _ if endpoint.through => self.route_through(client, message),
             _ => self.route(client, message).await?,
         };
         if let Client::Modern(caller) = client {
             params::check(&caller.params, message, &route.params)?;
+        }
+        if row.method == Method::Listen {
+            self.check_listen(client, route.place).await?;
         }
         if let (Method::Subscribe | Method::Unsubscribe, Client::Legacy(session)) =
             (row.method, client)
@@ -101,33 +113,63 @@ impl Router {
             outbox,
         };
         let answer = self.exchange(errand).await;
-        match row.method {
-            Method::List(kind) if endpoint.through => {
-                Ok(self.last_known(client, message, kind, answer))
+        let mismatch = matches!(answer.code, Some(code::HEADER_MISMATCH));
+        match (mismatch, client) {
+            (true, Client::Legacy(_)) => self.call_again(client, message, &route, outbox).await,
+            _ => Ok(answer),
+        }
+    }
+
+    /// A server refused the headers that were made for a legacy client's call, which never ran: they were made from an old schema, so it is read anew and the call sent once more.
+    async fn call_again(
+        self: &Arc<Self>,
+        client: &Client,
+        message: &Message,
+        route: &Route,
+        outbox: &Arc<Outbox>,
+    ) -> Result<Answer, RpcError> {
+        let slot = self.slot(client, route.place);
+        self.reload(&slot, ListKind::Tools).await;
+        let route = match self.endpoints[client.endpoint()].through {
+            true => self.route_through(client, message),
+            false => self.route(client, message).await?,
+        };
+        let errand = Errand {
+            client,
+            message,
+            route: &route,
+            outbox,
+        };
+        let answer = self.exchange(errand).await;
+        match answer.code {
+            Some(code::HEADER_MISMATCH) => {
+                let fault = Fault::Declined("the headers of the call".into());
+                Err(fault.answer(slot.server.id.as_str()))
             }
             _ => Ok(answer),
         }
     }
 
-    /// On an endpoint that is one server as it is. Only a tool's header annotations are looked up, where someone has to make or check the headers.
-    fn route_through(&self, client: &Client, message: &Message) -> Route {
-        let mut route = Route::default();
-        if message.method() != Method::CallTool {
-            return route;
+    /// Subscriptions of the modern era need a modern server as yet.
+    async fn check_listen(
+        self: &Arc<Self>,
+        client: &Client,
+        place: usize,
+    ) -> Result<(), RpcError> {
+        let slot = self.slot(client, place);
+        let server = slot.server.id.as_str();
+        let open = slot.take().await.map_err(|fault| fault.answer(server))?;
+        let era = open.link.profile().era();
+        slot.done(&open).await;
+        match era {
+            Era::Modern => Ok(()),
+            Era::Legacy => {
+                let text = format!(
+                    "Method not found: the server `{server}` has no subscriptions/listen, and its own notifications are not carried to clients of this revision yet"
+                );
+                Err(RpcError::new(code::METHOD_NOT_FOUND, text))
+            }
         }
-        let place = &self.endpoints[client.endpoint()].places[0];
-        let Some(listing) = place.base(Era::Modern).known(ListKind::Tools) else {
-            return route;
-        };
-        if !listing.has_params {
-            return route;
-        }
-        let name = message.inner().name.and_then(|s| message.text(s));
-        let entry = name.and_then(|n| listing.entries.iter().find(|e| e.original == *n));
-        if let Some(entry) = entry {
-            route.params = entry.params.clone();
-        }
-        route
     }
 
     /// What the front answers for a session by itself.
@@ -184,7 +226,9 @@ impl Router {
         let tell = open.map(|(slot, open)| async move {
             slot.set_level(&open, super::standing::LEVELS[rank]).await;
         });
-        futures_util::future::join_all(tell).await;
+        // One that does not answer holds up nobody.
+        let told = self.spawn(futures_util::future::join_all(tell.collect::<Vec<_>>()));
+        let _ = tokio::time::timeout(self.settings.list_wait, told).await;
         Ok(Answer::result(message.id().unwrap_or(b"null"), b"{}"))
     }
 
@@ -212,7 +256,8 @@ impl Router {
         }
         if message.method() == Method::Unsubscribe {
             let was = session.state.unsubscribe(route.place, &uri);
-            if was && self.subscribers.leave(&slot, &uri) {
+            let others = was.then(|| self.subscribers.leave(&slot, &uri)).flatten();
+            if others.is_some_and(|others| others > 0) {
                 return Answer::result(id, b"{}");
             }
         }
@@ -231,27 +276,6 @@ impl Router {
             self.subscribers.join(&slot, &uri);
         }
         answer
-    }
-
-    /// A list of a server that cannot be reached is answered from what was last known.
-    fn last_known(
-        &self,
-        client: &Client,
-        message: &Message,
-        kind: ListKind,
-        answer: Answer,
-    ) -> Answer {
-        let ours = matches!(answer.code, Some(code::UNREACHABLE | code::TIMED_OUT));
-        if !ours || message.inner().cursor.is_some() {
-            return answer;
-        }
-        let place = &self.endpoints[client.endpoint()].places[0];
-        let Some(listing) = place.base(client.era()).known(kind) else {
-            return answer;
-        };
-        let missing = [place.server.id.as_str()];
-        let id = message.id().unwrap_or(b"null");
-        super::lists::page(client.era(), id, kind, &listing.body, None, &missing, 0).into()
     }
 
     /// A client's notification.
@@ -298,10 +322,11 @@ impl Router {
         let reason = crate::mcp::list::member(payload, "reason", crate::mcp::scan::MAX_DEPTH);
         let reason = reason.map(|s| s.of(payload));
         for slot in session.state.slots() {
-            let Some(open) = slot.ready() else { continue };
-            if let Some(own) = open.inlet.running(&id).pop() {
-                open.link.cancel(own, reason);
-                return;
+            for open in slot.links() {
+                if let Some(own) = open.inlet.running(&id).pop() {
+                    open.link.cancel(own, reason);
+                    return;
+                }
             }
         }
     }

@@ -1,10 +1,10 @@
 //! The router's parts, and the lifetime of what hangs on sessions.
 
 use super::{
+    changes::Pending,
     client::Client,
     endpoint::Endpoint,
     inlet::Home,
-    learn::Pending,
     modern::Pool,
     slot::{Face, Slot},
     standing::{ClientSession, Standing},
@@ -23,7 +23,7 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -56,6 +56,8 @@ pub struct Router {
     pub(super) seal: Seal,
     pub(super) pending: Pending,
     pub(super) running: AtomicUsize,
+    /// When the gateway began to contact its servers.
+    pub(super) started: Instant,
     pub(super) tasks: TaskTracker,
     pub(super) shutdown: CancellationToken,
 }
@@ -80,6 +82,7 @@ impl Router {
             seal: Seal::new(),
             pending: Pending::default(),
             running: AtomicUsize::new(0),
+            started: Instant::now(),
             tasks: TaskTracker::new(),
             shutdown: CancellationToken::new(),
         })
@@ -165,13 +168,12 @@ impl Router {
 
     /// Unsubscribes what only this session followed on a shared backend, then closes.
     async fn leave(&self, session: &ClientSession, slot: &Arc<Slot>) {
-        if let Some(open) = slot.ready() {
-            for uri in session.state.subscriptions(slot.place) {
-                let shared = slot.server.isolation != crate::config::Isolation::Session;
-                if shared && slot.server.is_stdio() && !self.subscribers.leave(slot, &uri) {
-                    let params = format!("{{\"uri\":{}}}", crate::mcp::message::quote(&uri));
-                    let _ = open.ask("resources/unsubscribe", &params).await;
-                }
+        let open = slot.ready();
+        for uri in session.state.subscriptions(slot.place) {
+            let last = self.subscribers.leave(slot, &uri) == Some(0);
+            if let (true, Some(open)) = (last, &open) {
+                let params = format!("{{\"uri\":{}}}", crate::mcp::message::quote(&uri));
+                let _ = open.ask("resources/unsubscribe", &params).await;
             }
         }
         slot.close().await;

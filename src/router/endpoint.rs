@@ -2,10 +2,13 @@
 
 use crate::{
     backend::Server,
-    catalog::{Layer, Shape, Shared},
-    mcp::{Era, ServerId},
+    catalog::{Layer, Naming, Shape, Shared},
+    mcp::{Era, ListKind, ServerId},
 };
-use std::sync::Arc;
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex},
+};
 
 /// One server as one endpoint shows it.
 pub struct Place {
@@ -26,7 +29,12 @@ pub struct Endpoint {
     pub scopes: Vec<String>,
     /// URIs that several servers offer.
     pub shared: Shared,
+    /// What was warned of, so that it is not in every list again.
+    told: Mutex<HashSet<String>>,
 }
+
+/// Warnings that are remembered at most.
+const TOLD: usize = 10_000;
 
 impl Endpoint {
     pub fn new(
@@ -48,11 +56,40 @@ impl Endpoint {
             page_size,
             scopes,
             shared: Shared::default(),
+            told: Mutex::default(),
         }
     }
 
     pub fn place_of(&self, server: &ServerId) -> Option<usize> {
         self.places.iter().position(|p| p.server.id == *server)
+    }
+
+    /// Whether several servers' things of this kind stand side by side without their servers' prefixes.
+    pub fn has_bare_names(&self, kind: ListKind) -> bool {
+        let bare = |p: &Place| matches!(p.shape.naming, Naming::Bare { .. });
+        let named = matches!(kind, ListKind::Tools | ListKind::Prompts);
+        named && self.places.len() > 1 && self.places.iter().any(bare)
+    }
+
+    /// Whether this was not warned of before.
+    pub fn is_news(&self, text: &str) -> bool {
+        let mut told = self.told.lock().expect("no holder of this lock panics");
+        told.len() < TOLD && told.insert(text.to_owned())
+    }
+
+    /// Whether it is one server under its own name, whatever is hidden or renamed of it.
+    pub fn stands_alone(&self) -> bool {
+        let bare = |p: &Place| matches!(p.shape.naming, Naming::Bare { .. });
+        self.only().is_some_and(bare)
+    }
+
+    /// Whether it is known that no server has the capability at a dotted path.
+    pub fn lacks(&self, era: Era, capability: &str) -> bool {
+        let lacks = |p: &Place| {
+            let profile = p.server.profile_for(era);
+            profile.is_some_and(|p| !p.may_have(capability))
+        };
+        !self.places.is_empty() && self.places.iter().all(lacks)
     }
 
     /// The one server, if there is just one.

@@ -11,7 +11,6 @@ use super::{
 use crate::{
     backend::{Call, Fault},
     bridge::{self, Hop, ResultHints},
-    config::Isolation,
     mcp::{Edit, Era, Kind, ListKind, Message, Method, Pieces, RpcError, code},
     session::Outbox,
     telemetry::Outcome,
@@ -119,10 +118,7 @@ impl Router {
                 let _in_flight = open.inlet.fly(call.id, flight);
                 open.link.call(call).await
             };
-            if slot.server.isolation == Isolation::Request && slot.server.is_stdio() {
-                let ended = open.clone();
-                self.spawn(async move { ended.link.close().await });
-            }
+            slot.done(&open).await;
             match answered {
                 Ok(answer) => {
                     if answer.inner().task.is_some() {
@@ -152,23 +148,20 @@ impl Router {
         slot: &Arc<Slot>,
         errand: &Errand<'_>,
     ) -> Result<Arc<Open>, Fault> {
-        if slot.server.isolation == Isolation::Request && slot.server.is_stdio() {
-            return slot.fresh().await;
-        }
-        if let Some(open) = slot.ready() {
+        if !slot.is_per_request()
+            && let Some(open) = slot.ready()
+        {
             return Ok(open);
         }
         let Client::Legacy(session) = errand.client else {
-            return slot.open().await;
+            return slot.take().await;
         };
         let id = canonical_id(errand.message.id().unwrap_or_default());
-        let cancelled = session.state.wait(&id);
-        let opened = tokio::select! {
-            opened = slot.open() => opened,
-            () = cancelled.cancelled() => Err(Fault::Cancelled),
-        };
-        session.state.waited(&id);
-        opened
+        let waiting = session.state.wait(id);
+        tokio::select! {
+            opened = slot.take() => opened,
+            () = waiting.given_up() => Err(Fault::Cancelled),
+        }
     }
 
     /// The server's answer as the client gets it.
@@ -180,6 +173,9 @@ impl Router {
         answer: &Message,
         id: &[u8],
     ) -> Result<Pieces, RpcError> {
+        if let Some(error) = bridge::readable_error(answer) {
+            return Ok(error.message(Some(id)).into());
+        }
         let mut edit = Edit::new();
         if let Some(span) = answer.id_span() {
             edit.replace(span, Bytes::copy_from_slice(id));

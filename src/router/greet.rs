@@ -160,7 +160,7 @@ impl Router {
 fn introduction(endpoint: &Endpoint, era: Era) -> (Value, Option<String>) {
     let ours = json!({"name": "drawbridge", "version": env!("CARGO_PKG_VERSION")});
     let profile = |p: &super::endpoint::Place| p.server.profile_for(era);
-    if endpoint.through {
+    if endpoint.stands_alone() {
         let profile = endpoint.only().and_then(profile);
         let info = profile.as_ref().and_then(|p| p.server_info.as_deref());
         let info = info

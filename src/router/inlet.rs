@@ -62,8 +62,8 @@ pub struct Flight {
 pub struct Inlet {
     pub face: Face,
     home: Home,
-    router: Weak<Router>,
-    slot: Weak<Slot>,
+    pub(super) router: Weak<Router>,
+    pub(super) slot: Weak<Slot>,
     flights: Mutex<HashMap<u64, Flight>>,
     /// Progress tokens of calls that became tasks: they stay good while the task runs (2025-11-25, tasks).
     tasks: Mutex<VecDeque<(u64, Bytes)>>,
@@ -141,7 +141,7 @@ impl Inlet {
         self.flights.lock().expect(LOCK)
     }
 
-    fn session(&self) -> Option<Arc<ClientSession>> {
+    pub(super) fn session(&self) -> Option<Arc<ClientSession>> {
         match &self.home {
             Home::Session(session) => session.upgrade(),
             Home::Pool | Home::Watch => None,
@@ -218,7 +218,7 @@ impl Inlet {
             Method::ElicitationComplete => {
                 self.push(call, Sort::Notice, message.into_bytes());
             }
-            _ if router.endpoints[slot.endpoint].through => {
+            _ if router.endpoints[slot.endpoint].only().is_some() => {
                 self.push(call, Sort::Notice, message.into_bytes());
             }
             _ => self.drop_message(),
@@ -447,23 +447,6 @@ impl Receiver for Shared {
 
 /// The handle that a link holds on its inlet.
 pub struct Shared(pub Arc<Inlet>);
-
-impl Inlet {
-    /// The link is gone: what it asked the client is taken back.
-    fn over(&self, fault: &Fault) {
-        if let Some(slot) = self.slot.upgrade() {
-            tracing::debug!(server = %slot.server.id, %fault, "a link ended");
-        }
-        let Some(session) = self.session() else {
-            return;
-        };
-        for id in session.state.asks.take_of(self) {
-            let params = format!("{{\"requestId\":{id},\"reason\":\"the server ended\"}}");
-            let note = call_message(None, "notifications/cancelled", Some(params.as_bytes()));
-            session.streams.standing.push(Sort::Ask, note);
-        }
-    }
-}
 
 /// The notification that says a list changed.
 pub fn changed_note(kind: ListKind) -> Bytes {

@@ -1,6 +1,6 @@
 //! What one server says of itself and how much it offers, for an operator who asks.
 
-use super::{core::Router, lists::fetch};
+use super::{core::Router, pages::fetch};
 use crate::{
     backend::{Fault, Profile, Server},
     mcp::{Era, ListKind},

@@ -7,49 +7,22 @@
 
 use super::{
     core::Router,
-    inlet::{Home, changed_note},
-    lists::fetch,
+    inlet::Home,
+    pages::{crossed, fetch},
     slot::{Face, Open, Slot},
 };
 use crate::{
     backend::{Fault, Health, Holder, Server},
     catalog::Layer,
     mcp::{Era, ListKind, Revision},
-    session::Sort,
 };
 use bytes::Bytes;
-use std::{
-    collections::HashSet,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 /// How often a watcher looks whether its links still live.
 const CHECK_EVERY: Duration = Duration::from_secs(5);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
-/// Changes that come within this time are announced as one.
-const DEBOUNCE: Duration = Duration::from_millis(30);
-
-/// Changes that are about to be announced.
-#[derive(Default)]
-pub struct Pending(Mutex<HashSet<(String, ListKind)>>);
-
-impl Pending {
-    /// `false` if this change waits already.
-    fn put(&self, server: &Server, kind: ListKind) -> bool {
-        let mut pending = self.0.lock().expect(LOCK);
-        pending.insert((server.id.to_string(), kind))
-    }
-
-    fn take(&self, server: &Server, kind: ListKind) {
-        let mut pending = self.0.lock().expect(LOCK);
-        pending.remove(&(server.id.to_string(), kind));
-    }
-}
-
-const LOCK: &str = "no holder of this lock panics";
-
 impl Router {
     /// Starts a watcher for every server.
     pub fn watch_servers(self: &Arc<Self>) {
@@ -159,114 +132,81 @@ impl Router {
     }
 
     /// Where a server stands: endpoint and place.
-    fn places_of<'a>(&'a self, server: &'a Server) -> impl Iterator<Item = (usize, usize)> + 'a {
+    pub(super) fn places_of<'a>(&'a self, server: &'a Server) -> impl Iterator<Item = (usize, usize)> + 'a {
         self.endpoints
             .iter()
             .enumerate()
             .filter_map(|(number, endpoint)| Some((number, endpoint.place_of(&server.id)?)))
     }
 
+    /// Learns all lists at once. One that cannot be had costs the others nothing, as long as any can.
     async fn learn_lists(
         self: &Arc<Self>,
         open: &Arc<Open>,
         server: &Arc<Server>,
     ) -> Result<(), Fault> {
-        for kind in ListKind::ALL {
-            self.learn_list(open, server, kind).await?;
+        let learn = ListKind::ALL.map(|kind| async move {
+            let learned = self.learn_list(open, server, kind, true).await;
+            if let Err(fault) = &learned {
+                tracing::warn!(server = %server.id, list = kind.method(), %fault, "a list cannot be had");
+            }
+            learned
+        });
+        let learning = futures_util::future::join_all(learn);
+        let mut learning = std::pin::pin!(learning);
+        let limit = self.settings.list_wait;
+        let learned = match tokio::time::timeout(limit, &mut learning).await {
+            Ok(learned) => learned,
+            Err(_) => {
+                // Nobody waits for a list that hangs before getting to know the server.
+                server.introduce();
+                learning.await
+            }
+        };
+        let good = learned.iter().any(Result::is_ok) && open.link.is_alive();
+        match learned.into_iter().find_map(Result::err) {
+            Some(fault) if !good => Err(fault),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
-    /// Fetches one list into the base of every endpoint; sessions hear of it if it is new to them.
-    async fn learn_list(
+    /// Fetches one list into the base of every endpoint; sessions hear of it if it is new to them, those with a link of their own only if `linked_too`.
+    pub(super) async fn learn_list(
         self: &Arc<Self>,
         open: &Arc<Open>,
         server: &Arc<Server>,
         kind: ListKind,
+        linked_too: bool,
     ) -> Result<(), Fault> {
         let fetched = fetch(open, kind).await?;
-        let era = open.link.profile().era();
+        let spoken = open.link.profile().era();
+        // What a client of the other era sees, unless the server speaks to it in its own.
+        let other = match spoken {
+            Era::Legacy => Era::Modern,
+            Era::Modern => Era::Legacy,
+        };
+        let mut versions = vec![(spoken, fetched.clone())];
+        if server.speaks(other) != Some(true) {
+            versions.push((other, crossed(fetched, other, kind)));
+        }
         for (endpoint, place) in self.places_of(server).collect::<Vec<_>>() {
-            let listing = self.shape(endpoint, place, kind, fetched.clone());
-            let base = self.endpoints[endpoint].places[place].base(era);
-            let before = base.known(kind);
-            // An empty list is what everyone takes for granted of a list not known yet.
-            let new = match before {
-                Some(before) => before.body != listing.body,
-                None => !listing.entries.is_empty(),
-            };
-            base.put(listing.clone());
-            if new {
+            let mut newest = None;
+            for (era, fetched) in &versions {
+                let listing = self.shape(endpoint, place, kind, fetched.clone());
+                let base = self.endpoints[endpoint].places[place].base(*era);
+                // An empty list is what everyone takes for granted of a list not known yet.
+                let new = match base.known(kind) {
+                    Some(before) => before.body != listing.body,
+                    None => !listing.entries.is_empty(),
+                };
+                base.put(listing.clone(), base.changes(kind));
+                newest = newest.or(new.then_some(listing));
+            }
+            if let Some(listing) = newest {
                 self.layers.changed(endpoint, place, kind);
-                self.announce(endpoint, place, kind);
+                self.announce((endpoint, place), kind, Some(&listing), linked_too);
             }
         }
         Ok(())
-    }
-
-    /// Tells the sessions of an endpoint that have no link of their own to the server.
-    fn announce(&self, endpoint: usize, place: usize, kind: ListKind) {
-        let note = changed_note(kind);
-        for session in self.sessions.all() {
-            if session.caller.endpoint != endpoint {
-                continue;
-            }
-            let slot = session.state.slot_if_used(place);
-            if slot.and_then(|s| s.ready()).is_none() {
-                session
-                    .streams
-                    .standing
-                    .push(Sort::Changed(kind), note.clone());
-            }
-        }
-    }
-
-    /// A server said that a list changed.
-    pub(super) fn list_changed(self: &Arc<Self>, slot: &Arc<Slot>, kind: ListKind) {
-        match &slot.home {
-            Home::Session(session) => {
-                slot.take_own_layer().changed(kind);
-                if !slot.server.is_stdio() {
-                    for (endpoint, place) in self.places_of(&slot.server) {
-                        self.layers.changed(endpoint, place, kind);
-                    }
-                }
-                if let Some(session) = session.upgrade() {
-                    session
-                        .streams
-                        .standing
-                        .push(Sort::Changed(kind), changed_note(kind));
-                }
-            }
-            Home::Pool => slot.layer().changed(kind),
-            Home::Watch => self.relearn(slot, kind),
-        }
-    }
-
-    /// Fetches the changed list first and announces it then, so that who asks on the announcement gets the new one.
-    fn relearn(self: &Arc<Self>, slot: &Arc<Slot>, kind: ListKind) {
-        if !self.pending.put(&slot.server, kind) {
-            return;
-        }
-        let (router, slot) = (self.clone(), slot.clone());
-        self.spawn(async move {
-            tokio::time::sleep(DEBOUNCE).await;
-            router.pending.take(&slot.server, kind);
-            let kinds: &[ListKind] = match kind {
-                ListKind::Resources => &[ListKind::Resources, ListKind::Templates],
-                _ => std::slice::from_ref(&kind),
-            };
-            if let Some(open) = slot.ready() {
-                for kind in kinds {
-                    if let Err(fault) = router.learn_list(&open, &slot.server, *kind).await {
-                        tracing::debug!(server = %slot.server.id, %fault, "a changed list could not be fetched");
-                    }
-                }
-            }
-            for (endpoint, place) in router.places_of(&slot.server).collect::<Vec<_>>() {
-                router.layers.changed(endpoint, place, kind);
-                router.announce(endpoint, place, kind);
-            }
-        });
     }
 }

@@ -7,41 +7,53 @@
 use super::{
     client::Client,
     core::Router,
-    inlet::{Home, changed_note},
-    slot::{Open, Slot},
+    inlet::Home,
+    names,
+    pages::fetch,
+    slot::Slot,
 };
 use crate::{
     backend::{Fault, Health},
-    bridge,
     catalog::{Cursor, Fetched, Listing, Shared},
-    mcp::{
-        Era, Kind, ListKind, Message, RpcError, code,
-        list::{self, Item},
-        message::quote,
-        scan::MAX_DEPTH,
-    },
-    session::Sort,
+    mcp::{Era, ListKind, Message, RpcError, code, message::quote},
 };
 use bytes::Bytes;
 use std::{
-    collections::HashSet,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    collections::HashMap,
+    sync::Arc,
     time::Duration,
 };
+use tokio::task::JoinHandle;
 
-/// Pages followed at most, against a server that never ends.
-pub(super) const MAX_PAGES: usize = 1_000;
-/// Items of one list at most.
-const MAX_ITEMS: usize = 100_000;
 /// How long a list is taken for fresh where its server announces changes, or where nobody is connected to ask.
 const KEPT: Duration = Duration::from_secs(60);
 /// How long a list waits for a server that was down a moment ago.
 const WAIT_FOR_DOWN: Duration = Duration::from_millis(300);
 /// The result's `_meta` member that names servers whose part is missing.
 const MISSING: &str = "drawbridge/missingServers";
+
+/// A list that is being asked for.
+type Fetching = JoinHandle<Result<Arc<Listing>, Fault>>;
+
+/// An item of a merged list: its server's list, and its place there.
+pub(super) type Row<'a> = (&'a Arc<Listing>, usize);
+
+/// One server's part of a list.
+pub(super) struct Part {
+    /// `None` where nothing was ever known of it.
+    pub listing: Option<Arc<Listing>>,
+    /// Whether it can be taken for what the server has now.
+    pub sure: bool,
+}
+
+impl Part {
+    pub fn sure(listing: Arc<Listing>) -> Self {
+        Self {
+            listing: Some(listing),
+            sure: true,
+        }
+    }
+}
 
 impl Router {
     /// A merged list, or a page of it.
@@ -62,24 +74,21 @@ impl Router {
             }
         };
         let endpoint = &self.endpoints[client.endpoint()];
-        if endpoint.places.iter().all(|p| {
-            let profile = p.server.profile_for(client.era());
-            profile.is_some_and(|p| !p.has(kind.capability()))
-        }) && !endpoint.places.is_empty()
-        {
-            let text = format!("Method not found: {}", kind.method());
-            return Err(RpcError::new(code::METHOD_NOT_FOUND, text));
-        }
-        let lists = self.listings(client, kind).await;
+        let parts = self.parts(client, kind).await;
         let mut missing = Vec::new();
         let mut ttl = KEPT;
-        let mut rows: Vec<(&Arc<Listing>, usize)> = Vec::new();
-        for (place, listing) in &lists {
-            let server = &endpoint.places[*place].server;
-            if server.health() == Health::Down || listing.is_none() {
+        let mut rows: Vec<Row<'_>> = Vec::new();
+        for (part, place) in parts.iter().zip(&endpoint.places) {
+            let server = &place.server;
+            if server.health() == Health::Down || part.listing.is_none() {
                 missing.push(server.id.as_str());
             }
-            let Some(listing) = listing else { continue };
+            if !part.sure {
+                ttl = Duration::ZERO;
+            }
+            let Some(listing) = &part.listing else {
+                continue;
+            };
             ttl = ttl.min(self.ttl_of(server, listing, client.era()));
             rows.extend((0..listing.entries.len()).map(|at| (listing, at)));
         }
@@ -94,7 +103,10 @@ impl Router {
             }),
             _ => None,
         };
-        let body = self.body(client, kind, now, start == 0 && later.is_empty(), &lists);
+        let body = match start == 0 && later.is_empty() {
+            true => self.whole_body(client, kind, &rows, &parts),
+            false => self.body(client, kind, &rows, now),
+        };
         let ttl = if missing.is_empty() {
             ttl.as_millis() as u64
         } else {
@@ -150,100 +162,105 @@ impl Router {
         rows.iter().position(later).unwrap_or(rows.len())
     }
 
-    /// The items with commas between: whole bodies where a whole list goes out, single items else.
-    fn body(
-        &self,
-        client: &Client,
-        kind: ListKind,
-        rows: &[(&Arc<Listing>, usize)],
-        whole: bool,
-        lists: &[(usize, Option<Arc<Listing>>)],
-    ) -> Bytes {
+    /// All items with commas between, of whole lists where none of them needs another name.
+    fn whole_body(&self, client: &Client, kind: ListKind, rows: &[Row<'_>], parts: &[Part]) -> Bytes {
         let endpoint = &self.endpoints[client.endpoint()];
-        let bare = endpoint.places.len() > 1
-            && endpoint
-                .places
-                .iter()
-                .all(|p| p.shape.naming == crate::catalog::Naming::Bare)
-            && matches!(kind, ListKind::Tools | ListKind::Prompts);
-        if bare {
-            return unique(endpoint, rows);
-        }
         let told_apart = endpoint.shared.any() && Shared::concerns(kind);
-        if whole && !told_apart {
-            let bodies = lists.iter().filter_map(|(_, l)| l.as_ref());
-            let full = bodies.map(|l| &l.body).filter(|b| !b.is_empty());
-            return crate::catalog::join(full);
+        if told_apart || endpoint.has_bare_names(kind) {
+            return self.body(client, kind, rows, rows);
         }
-        let piece = |(listing, at): &(&Arc<Listing>, usize)| {
+        let bodies = parts.iter().filter_map(|p| p.listing.as_ref());
+        let full = bodies.map(|l| &l.body).filter(|b| !b.is_empty());
+        crate::catalog::join(full)
+    }
+
+    /// The items of `page`, a part of all `rows`, with commas between.
+    fn body(&self, client: &Client, kind: ListKind, rows: &[Row<'_>], page: &[Row<'_>]) -> Bytes {
+        let endpoint = &self.endpoints[client.endpoint()];
+        let collisions = match endpoint.has_bare_names(kind) {
+            true => names::collisions(endpoint, rows),
+            false => HashMap::new(),
+        };
+        let piece = |(listing, at): &Row<'_>| {
             let entry = &listing.entries[*at];
-            if told_apart && endpoint.shared.is_shared(&entry.original) {
+            if let Some(name) = collisions.get(&(listing.place, *at)) {
+                return entry.json_as(name);
+            }
+            if Shared::concerns(kind) && endpoint.shared.is_shared(&entry.original) {
                 let server = &endpoint.places[listing.place].server.id;
                 return entry.json_as(&endpoint.shared.expose(server, &entry.original));
             }
             entry.json.clone()
         };
-        let pieces: Vec<Bytes> = rows.iter().map(piece).collect();
+        let pieces: Vec<Bytes> = page.iter().map(piece).collect();
         crate::catalog::join(pieces.iter())
     }
 
     /// Every server's part, all asked at once.
-    pub(super) async fn listings(
-        self: &Arc<Self>,
-        client: &Client,
-        kind: ListKind,
-    ) -> Vec<(usize, Option<Arc<Listing>>)> {
+    pub(super) async fn parts(self: &Arc<Self>, client: &Client, kind: ListKind) -> Vec<Part> {
         let places = self.endpoints[client.endpoint()].places.len();
         let ask = (0..places).map(|place| {
             let slot = self.slot(client, place);
-            async move { (place, self.listing_within(&slot, kind).await) }
+            async move { self.part(&slot, kind).await }
         });
         futures_util::future::join_all(ask).await
     }
 
-    /// One server's part, within the bound; the fetch goes on after it, and the session hears of its end.
-    pub(super) async fn listing_within(
-        self: &Arc<Self>,
-        slot: &Arc<Slot>,
-        kind: ListKind,
-    ) -> Option<Arc<Listing>> {
-        if let Some(listing) = self.fresh(slot, kind) {
-            return Some(listing);
+    /// One server's part: what is known of it, as long as that may be taken for true, else asked for.
+    pub(super) async fn part(self: &Arc<Self>, slot: &Arc<Slot>, kind: ListKind) -> Part {
+        match self.fresh(slot, kind) {
+            Some(listing) => Part::sure(listing),
+            None => self.reload(slot, kind).await,
         }
-        let limit = match slot.server.health() {
-            Health::Down => self.settings.list_wait.min(WAIT_FOR_DOWN),
-            _ => self.settings.list_wait,
+    }
+
+    /// One server's part, asked for within the bound; the fetch goes on after it, and the session hears of its end.
+    pub(super) async fn reload(self: &Arc<Self>, slot: &Arc<Slot>, kind: ListKind) -> Part {
+        let known = || Part {
+            listing: slot.layer().known(kind).or_else(|| self.base_of(slot, kind)),
+            sure: false,
         };
-        let late = Arc::new(AtomicBool::new(false));
-        let task = {
-            let (router, slot, late) = (self.clone(), slot.clone(), late.clone());
-            self.spawn(async move {
-                let listing = router.fetch_listing(&slot, kind).await;
-                if late.load(Ordering::Acquire)
-                    && listing.is_ok()
-                    && let Home::Session(session) = &slot.home
-                    && let Some(session) = session.upgrade()
-                {
-                    session
-                        .streams
-                        .standing
-                        .push(Sort::Changed(kind), changed_note(kind));
-                }
-                listing
-            })
+        if slot.is_behind(kind) {
+            return known();
+        }
+        let mut fetching = {
+            let (router, slot) = (self.clone(), slot.clone());
+            self.spawn(async move { router.fetch_listing(&slot, kind).await })
         };
-        match tokio::time::timeout(limit, task).await {
-            Ok(Ok(Ok(listing))) => Some(listing),
-            Ok(_) => slot
-                .layer()
-                .known(kind)
-                .or_else(|| self.base_of(slot, kind)),
+        match tokio::time::timeout(self.list_limit(&slot.server), &mut fetching).await {
+            Ok(Ok(Ok(listing))) => Part::sure(listing),
+            Ok(_) => known(),
             Err(_) => {
-                late.store(true, Ordering::Release);
-                slot.layer()
-                    .known(kind)
-                    .or_else(|| self.base_of(slot, kind))
+                self.wait_on(slot, kind, fetching);
+                known()
             }
+        }
+    }
+
+    /// Waits for a list that did not come in time; until it is there, nobody else waits for it.
+    fn wait_on(self: &Arc<Self>, slot: &Arc<Slot>, kind: ListKind, fetching: Fetching) {
+        slot.set_overdue(kind, true);
+        let (router, slot) = (self.clone(), slot.clone());
+        self.spawn(async move {
+            let fetched = fetching.await;
+            slot.set_overdue(kind, false);
+            if matches!(fetched, Ok(Ok(_)))
+                && let Home::Session(session) = &slot.home
+                && let Some(session) = session.upgrade()
+            {
+                router.tell_changed(&session, kind);
+            }
+        });
+    }
+
+    /// How long a list waits for one server. One that has not come up since the start is waited for once and not in every list again.
+    pub(super) fn list_limit(&self, server: &crate::backend::Server) -> Duration {
+        let longest = self.settings.list_wait;
+        let shortest = longest.min(WAIT_FOR_DOWN);
+        match server.health() {
+            Health::Up => longest,
+            Health::Down => shortest,
+            Health::Starting => longest.saturating_sub(self.started.elapsed()).max(shortest),
         }
     }
 
@@ -253,9 +270,9 @@ impl Router {
     }
 
     /// What is known, if it may still be taken for true.
-    fn fresh(&self, slot: &Arc<Slot>, kind: ListKind) -> Option<Arc<Listing>> {
+    pub(super) fn fresh(&self, slot: &Arc<Slot>, kind: ListKind) -> Option<Arc<Listing>> {
         let layer = slot.layer();
-        let listing = layer.known(kind).filter(|_| !layer.is_stale(kind))?;
+        let listing = layer.current(kind)?;
         let ttl = match (slot.ready(), listing.ttl) {
             (_, Some(ttl)) => ttl,
             (None, None) => KEPT,
@@ -276,22 +293,19 @@ impl Router {
         slot: &Arc<Slot>,
         kind: ListKind,
     ) -> Result<Arc<Listing>, Fault> {
-        let open = slot.open().await?;
+        let mut open = slot.take().await?;
         let layer = slot.layer();
-        layer.begin(kind);
-        let fetched = match fetch(&open, kind).await {
-            Err(Fault::SessionLost) => {
-                slot.forget(&open);
-                let again = slot.open().await?;
-                fetch(&again, kind).await
-            }
-            other => other,
-        };
-        if fetched.is_err() {
-            layer.changed(kind);
+        let mut changes = layer.changes(kind);
+        let mut fetched = fetch(&open, kind).await;
+        if matches!(fetched, Err(Fault::SessionLost)) {
+            slot.forget(&open);
+            open = slot.take().await?;
+            changes = layer.changes(kind);
+            fetched = fetch(&open, kind).await;
         }
+        slot.done(&open).await;
         let listing = self.shape(slot.endpoint, slot.place, kind, fetched?);
-        layer.put(listing.clone());
+        layer.put(listing.clone(), changes);
         Ok(listing)
     }
 
@@ -310,107 +324,6 @@ impl Router {
             endpoint.shared.note(place, uris);
         }
         Arc::new(listing)
-    }
-}
-
-/// On an endpoint with bare names: a name that an earlier server has is told apart by its server's prefix.
-fn unique(endpoint: &super::endpoint::Endpoint, rows: &[(&Arc<Listing>, usize)]) -> Bytes {
-    let mut seen = HashSet::new();
-    let mut pieces = Vec::with_capacity(rows.len());
-    for (listing, at) in rows {
-        let entry = &listing.entries[*at];
-        let server = &endpoint.places[listing.place].server.id;
-        if seen.insert(entry.exposed.as_str()) {
-            pieces.push(entry.json.clone());
-            continue;
-        }
-        tracing::warn!(%server, name = %entry.exposed, "two servers of an endpoint with bare names have the same name; the later one gets its server's prefix");
-        let name = crate::mcp::names::expose(server, &entry.exposed, 64);
-        pieces.push(entry.json_as(&name));
-    }
-    crate::catalog::join(pieces.iter())
-}
-
-/// All pages of one list.
-pub(super) async fn fetch(open: &Arc<Open>, kind: ListKind) -> Result<Fetched, Fault> {
-    let profile = open.link.profile();
-    let mut fetched = Fetched {
-        items: Vec::new(),
-        ttl: None,
-        public: false,
-        strict_params: profile.era() == Era::Modern,
-    };
-    if !profile.has(kind.capability()) {
-        return Ok(fetched);
-    }
-    let mut cursors = HashSet::new();
-    let mut params = "{}".to_owned();
-    for _ in 0..MAX_PAGES {
-        let answer = open.ask(kind.method(), &params).await?;
-        if answer.kind() == Kind::Error {
-            if answer.error_code() == Some(code::METHOD_NOT_FOUND) {
-                return Ok(fetched);
-            }
-            return Err(Fault::Declined(crate::backend::error_text(&answer)));
-        }
-        take_page(&mut fetched, &answer, kind);
-        let next = answer.inner().next_cursor.and_then(|s| answer.text(s));
-        let Some(next) = next.filter(|n| !n.is_empty()) else {
-            break;
-        };
-        if !cursors.insert(next.to_string()) || fetched.items.len() > MAX_ITEMS {
-            tracing::warn!(
-                method = kind.method(),
-                "a server's list does not end; what came so far is used"
-            );
-            break;
-        }
-        params = format!("{{\"cursor\":{}}}", quote(&next));
-    }
-    let mut seen = HashSet::new();
-    fetched.items.retain(|item| seen.insert(item.key.clone()));
-    if open.inlet.face.era == Era::Legacy && profile.era() == Era::Modern && kind == ListKind::Tools
-    {
-        fetched.items.iter_mut().for_each(for_legacy);
-    }
-    Ok(fetched)
-}
-
-fn take_page(fetched: &mut Fetched, answer: &Message, kind: ListKind) {
-    let inner = answer.inner();
-    let ttl = inner
-        .ttl
-        .and_then(|s| std::str::from_utf8(answer.raw(s)).ok()?.parse().ok());
-    if let Some(ttl) = ttl.map(Duration::from_millis) {
-        fetched.ttl = Some(fetched.ttl.map_or(ttl, |t| t.min(ttl)));
-    }
-    fetched.public = inner.cache_scope.and_then(|s| answer.text(s)).as_deref() == Some("public");
-    let Some(result) = answer.payload_span() else {
-        return;
-    };
-    match list::items(&answer.slice(result), kind, MAX_DEPTH) {
-        Ok((items, unusable)) => {
-            if unusable > 0 {
-                tracing::warn!(
-                    method = kind.method(),
-                    unusable,
-                    "a server lists things without a name; they are left out"
-                );
-            }
-            fetched.items.extend(items);
-        }
-        Err(error) => tracing::warn!(%error, "a server's list cannot be read"),
-    }
-}
-
-fn for_legacy(item: &mut Item) {
-    let Some(text) = bridge::legacy_tool(&item.json) else {
-        return;
-    };
-    let json = Bytes::from(text);
-    if let Some(span) = list::member(&json, "name", MAX_DEPTH) {
-        item.json = json;
-        item.key_span = span;
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod ask;
 mod call;
+mod changes;
 mod client;
 mod core;
 mod endpoint;
@@ -16,8 +17,13 @@ mod inlet;
 mod inspect;
 mod learn;
 mod lists;
+mod loss;
 mod modern;
+mod names;
+mod pages;
 mod params;
+mod resources;
+mod single;
 mod slot;
 mod standing;
 mod subscribers;

@@ -9,14 +9,25 @@ use crate::{
     backend::{Call, Fault, Holder, Link, Opening, Server},
     bridge::Hop,
     catalog::Layer,
-    mcp::{Era, Message, Revision, code::call_message, message::quote},
+    config::Isolation,
+    mcp::{Era, ListKind, Message, Revision, code::call_message, message::quote},
 };
 use arc_swap::{ArcSwap, ArcSwapOption};
 use bytes::Bytes;
-use std::sync::{
-    Arc, Weak,
-    atomic::{AtomicBool, AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, Weak,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
 };
+
+/// Waits before a lost link is tried again: the first and the longest.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// Names that are in no list make it load again at most this often.
+const BETWEEN_MISSES: Duration = Duration::from_millis(250);
 
 /// What servers are told of the client.
 #[derive(Clone, Debug)]
@@ -45,11 +56,19 @@ pub struct Slot {
     pub home: Home,
     router: Weak<Router>,
     current: ArcSwapOption<Open>,
+    /// Whether there was a link before.
+    opened: AtomicBool,
     opening: tokio::sync::Mutex<()>,
     layer: ArcSwap<Layer>,
     own_layer: AtomicBool,
     /// Rank of the level that a pooled backend was set to.
     level: AtomicUsize,
+    /// Lists that were waited for in vain and are still being fetched.
+    overdue: [AtomicBool; 4],
+    /// When each list was last loaded for a name that was not in it.
+    missed: Mutex<[Option<Instant>; 4]>,
+    /// Links of single requests, where each request has its own.
+    passing: Mutex<Vec<Weak<Open>>>,
 }
 
 impl Slot {
@@ -69,16 +88,55 @@ impl Slot {
             home,
             router,
             current: ArcSwapOption::empty(),
+            opened: AtomicBool::new(false),
             opening: tokio::sync::Mutex::new(()),
             layer: ArcSwap::new(layer),
             own_layer: AtomicBool::new(false),
             level: AtomicUsize::new(LEVELS.len()),
+            overdue: Default::default(),
+            missed: Mutex::default(),
+            passing: Mutex::default(),
         })
     }
 
     /// The link in use, if it still lives.
     pub fn ready(&self) -> Option<Arc<Open>> {
         self.current.load_full().filter(|open| open.link.is_alive())
+    }
+
+    /// Whether each request gets a process of its own, which ends with it.
+    pub fn is_per_request(&self) -> bool {
+        self.server.isolation == Isolation::Request && self.server.is_stdio()
+    }
+
+    /// A link for one request: the one in use, or its own, which [`Slot::done`] ends.
+    pub async fn take(self: &Arc<Self>) -> Result<Arc<Open>, Fault> {
+        if !self.is_per_request() {
+            return self.open().await;
+        }
+        let open = self.fresh().await?;
+        let mut passing = self.passing();
+        passing.retain(|one| one.strong_count() > 0);
+        passing.push(Arc::downgrade(&open));
+        Ok(open)
+    }
+
+    /// A request is over: a link that was only for it ends.
+    pub async fn done(&self, open: &Arc<Open>) {
+        if self.is_per_request() {
+            open.link.close().await;
+        }
+    }
+
+    /// Every link that a request may run on now.
+    pub fn links(&self) -> Vec<Arc<Open>> {
+        let mut all: Vec<Arc<Open>> = self.ready().into_iter().collect();
+        all.extend(self.passing().iter().filter_map(Weak::upgrade));
+        all
+    }
+
+    fn passing(&self) -> MutexGuard<'_, Vec<Weak<Open>>> {
+        self.passing.lock().expect("no holder of this lock panics")
     }
 
     /// The link in use, opened first if there is none. One opening at a time.
@@ -91,8 +149,21 @@ impl Slot {
             return Ok(open);
         }
         let open = self.fresh().await?;
+        if self.opened.swap(true, Ordering::Relaxed) {
+            self.layer().all_changed();
+        }
         self.current.store(Some(open.clone()));
         Ok(open)
+    }
+
+    /// Opens a link that was lost, again and again until there is one.
+    pub async fn reopen(self: &Arc<Self>) {
+        let mut wait = FIRST_WAIT;
+        while let Err(fault) = self.open().await {
+            tracing::debug!(server = %self.server.id, %fault, "a lost link cannot be opened again yet");
+            tokio::time::sleep(wait).await;
+            wait = (wait * 2).min(LONGEST_WAIT);
+        }
     }
 
     /// A new link that is not kept. It knows all that an older one was told before anyone gets it.
@@ -147,6 +218,28 @@ impl Slot {
         if let Err(fault) = open.ask("logging/setLevel", &params).await {
             tracing::debug!(server = %self.server.id, %fault, "a level could not be set");
         }
+    }
+
+    /// Whether waiting for a list is vain now: its last fetch is overdue, or the link that an overdue one waits for is not open yet.
+    pub fn is_behind(&self, kind: ListKind) -> bool {
+        let overdue = |at: usize| self.overdue[at].load(Ordering::Acquire);
+        overdue(kind.index())
+            || (self.ready().is_none() && (0..self.overdue.len()).any(overdue))
+    }
+
+    /// Whether a list is to be loaded again because a name is not in it; not too often, whatever names are tried.
+    pub fn missed(&self, kind: ListKind) -> bool {
+        let mut missed = self.missed.lock().expect("no holder of this lock panics");
+        let last = &mut missed[kind.index()];
+        let again = last.is_none_or(|last| last.elapsed() > BETWEEN_MISSES);
+        if again {
+            *last = Some(Instant::now());
+        }
+        again
+    }
+
+    pub fn set_overdue(&self, kind: ListKind, overdue: bool) {
+        self.overdue[kind.index()].store(overdue, Ordering::Release);
     }
 
     /// Makes a pooled backend at least as talkative as `rank`.

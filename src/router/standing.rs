@@ -1,6 +1,6 @@
 //! What the router keeps for one client session.
 
-use super::{ask::Asks, slot::Slot};
+use super::{ask::Asks, changes::Told, slot::Slot};
 use crate::session::Session;
 use std::{
     collections::{HashMap, HashSet},
@@ -36,6 +36,7 @@ pub struct Standing {
     /// By place in the endpoint; made when first needed.
     slots: Box<[OnceLock<Arc<Slot>>]>,
     pub asks: Asks,
+    pub told: Told,
     level: AtomicUsize,
     pub initialized: AtomicBool,
     /// Calls running now.
@@ -51,6 +52,7 @@ impl Standing {
         Self {
             slots: (0..places).map(|_| OnceLock::new()).collect(),
             asks: Asks::default(),
+            told: Told::default(),
             level: AtomicUsize::new(UNSET),
             initialized: AtomicBool::new(false),
             calls: AtomicUsize::new(0),
@@ -86,16 +88,16 @@ impl Standing {
         self.level.store(rank, Ordering::Relaxed);
     }
 
-    /// Notes a call that waits for its backend; the token is cancelled if the client gives up.
-    pub fn wait(&self, id: &[u8]) -> CancellationToken {
+    /// Notes a call that waits for its backend, until the guard goes.
+    pub fn wait(&self, id: Vec<u8>) -> Waiting<'_> {
         let token = CancellationToken::new();
         let mut waiting = self.waiting.lock().expect(LOCK);
-        waiting.insert(id.to_vec(), token.clone());
-        token
-    }
-
-    pub fn waited(&self, id: &[u8]) {
-        self.waiting.lock().expect(LOCK).remove(id);
+        waiting.insert(id.clone(), token.clone());
+        Waiting {
+            standing: self,
+            id,
+            token,
+        }
     }
 
     /// Cancels a call that still waits; `false` if none with this id does.
@@ -125,6 +127,26 @@ impl Standing {
         let subscribed = self.subscribed.lock().expect(LOCK);
         let mine = subscribed.iter().filter(|(p, _)| *p == place);
         mine.map(|(_, uri)| uri.clone()).collect()
+    }
+}
+
+/// A call that waits for its backend.
+pub struct Waiting<'a> {
+    standing: &'a Standing,
+    id: Vec<u8>,
+    token: CancellationToken,
+}
+
+impl Waiting<'_> {
+    /// Ready when the client gives up.
+    pub async fn given_up(&self) {
+        self.token.cancelled().await;
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.standing.waiting.lock().expect(LOCK).remove(&self.id);
     }
 }
 

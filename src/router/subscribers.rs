@@ -20,21 +20,17 @@ impl Subscribers {
         }
     }
 
-    /// A session left; whether others still follow.
-    pub fn leave(&self, slot: &Slot, uri: &str) -> bool {
-        let Some(key) = key(slot, uri) else {
-            return false;
-        };
+    /// A session left: how many others still follow; `None` where each session has a backend of its own.
+    pub fn leave(&self, slot: &Slot, uri: &str) -> Option<usize> {
+        let key = key(slot, uri)?;
         let mut counts = self.lock();
-        let Some(count) = counts.get_mut(&key) else {
-            return false;
-        };
+        let count = counts.get_mut(&key)?;
         *count -= 1;
-        let others = *count > 0;
-        if !others {
+        let others = *count;
+        if others == 0 {
             counts.remove(&key);
         }
-        others
+        Some(others)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Key, usize>> {

@@ -141,38 +141,74 @@ impl Router {
 
     /// `tasks/list` of every server that keeps tasks, in one page.
     pub(super) async fn list_tasks(self: &Arc<Self>, client: &Client, id: &[u8]) -> Bytes {
-        let mut tasks = Vec::new();
-        for place in 0..self.endpoints[client.endpoint()].places.len() {
+        let places = 0..self.endpoints[client.endpoint()].places.len();
+        let ask = places.map(|place| {
             let slot = self.slot(client, place);
-            let has = slot
-                .server
-                .profile(Era::Legacy)
-                .is_some_and(|p| p.has("tasks.list"));
-            let Some(open) = has.then(|| slot.ready()).flatten() else {
-                continue;
+            async move {
+                let mut tasks = Vec::new();
+                let limit = self.settings.list_wait;
+                // What came in time goes out; a server that hangs costs its own tasks only.
+                let _ = tokio::time::timeout(limit, self.tasks_of(&slot, &mut tasks)).await;
+                tasks
+            }
+        });
+        let tasks: Vec<Bytes> = futures_util::future::join_all(ask).await.concat();
+        let mut result = b"{\"tasks\":[".to_vec();
+        result.extend_from_slice(&crate::catalog::join(tasks.iter()));
+        result.extend_from_slice(b"]}");
+        code::result_message(id, &result)
+    }
+
+    async fn tasks_of(&self, slot: &Arc<Slot>, tasks: &mut Vec<Bytes>) {
+        let profile = slot.server.profile(Era::Legacy);
+        let has = profile.is_some_and(|p| p.has("tasks.list"));
+        let Some(open) = has.then(|| slot.ready()).flatten() else {
+            return;
+        };
+        let mut params = "{}".to_owned();
+        for _ in 0..super::pages::MAX_PAGES {
+            let Ok(answer) = open.ask("tasks/list", &params).await else {
+                return;
             };
-            let mut params = "{}".to_owned();
-            for _ in 0..super::lists::MAX_PAGES {
-                let Ok(answer) = open.ask("tasks/list", &params).await else {
-                    break;
-                };
-                if answer.kind() == Kind::Error {
-                    break;
-                }
-                let sealed =
-                    self.seal_ids(&slot.face.holder.principal, &slot, answer.bytes().clone());
-                let value: serde_json::Value = serde_json::from_slice(&sealed).unwrap_or_default();
-                if let Some(list) = value["result"]["tasks"].as_array() {
-                    tasks.extend(list.iter().cloned());
-                }
-                match value["result"]["nextCursor"].as_str() {
-                    Some(cursor) => params = format!("{{\"cursor\":{}}}", quote(cursor)),
-                    None => break,
-                }
+            let principal = &slot.face.holder.principal;
+            let sealed = self.seal_ids(principal, slot, answer.bytes().clone());
+            let Ok(answer) = Message::parse(sealed, crate::mcp::scan::MAX_DEPTH) else {
+                return;
+            };
+            let list = answer.payload_span().map(|span| answer.slice(span));
+            if answer.kind() != Kind::Result {
+                return;
+            }
+            tasks.extend(list.map(|list| elements(&list)).unwrap_or_default());
+            let next = answer.inner().next_cursor.and_then(|s| answer.text(s));
+            match next {
+                Some(cursor) => params = format!("{{\"cursor\":{}}}", quote(&cursor)),
+                None => return,
             }
         }
-        let result = serde_json::json!({ "tasks": tasks }).to_string();
-        code::result_message(id, result.as_bytes())
+    }
+}
+
+/// The tasks in a result of `tasks/list`, each as it came.
+fn elements(result: &Bytes) -> Vec<Bytes> {
+    let mut found = Vec::new();
+    let mut scanner = Scanner::new(result, crate::mcp::scan::MAX_DEPTH);
+    if scanner.peek() != Some(b'{') {
+        return found;
+    }
+    let walk = scanner.object(|s, key| {
+        if !key.is("tasks") || s.peek() != Some(b'[') {
+            return s.value().map(drop);
+        }
+        s.array(|s| {
+            found.push(result.slice(s.value()?.range()));
+            Ok(())
+        })
+        .map(drop)
+    });
+    match walk {
+        Ok(_) => found,
+        Err(_) => Vec::new(),
     }
 }
 

@@ -121,9 +121,7 @@ impl Outbox {
     /// Adds a message; `false` if it was not needed or the stream is over.
     pub fn push(&self, sort: Sort, message: Bytes) -> bool {
         let mut inner = self.lock();
-        let untaken = inner.untaken;
-        let waits = |e: &Entry| e.sequence >= untaken && e.sort == sort;
-        let merged = matches!(sort, Sort::Changed(_)) && inner.entries.iter().any(waits);
+        let merged = matches!(sort, Sort::Changed(_)) && inner.waits(sort);
         if inner.finished || merged {
             return false;
         }
@@ -165,6 +163,11 @@ impl Outbox {
             }
             pushed.await;
         }
+    }
+
+    /// Whether a message of the sort is there that no reader has taken.
+    pub fn waits(&self, sort: Sort) -> bool {
+        self.lock().waits(sort)
     }
 
     pub fn has_untaken(&self) -> bool {
@@ -262,6 +265,11 @@ impl Outbox {
 }
 
 impl Inner {
+    fn waits(&self, sort: Sort) -> bool {
+        let waits = |e: &Entry| e.sequence >= self.untaken && e.sort == sort;
+        self.entries.iter().any(waits)
+    }
+
     fn attach(&mut self, cursor: u64, resumed: bool) -> u64 {
         let reader = self.next_reader;
         self.next_reader += 1;
