@@ -250,7 +250,7 @@ impl Reply {
     }
 }
 
-type Answer = Arc<dyn Fn(&Seen) -> Reply + Send + Sync>;
+pub type Answer = Arc<dyn Fn(&Seen) -> Reply + Send + Sync>;
 
 /// What a server does before it is started.
 pub struct Script {
@@ -276,6 +276,11 @@ impl Script {
     {
         self.fallback = Arc::new(answer);
         self
+    }
+
+    /// What is done for `what` so far.
+    pub fn answer_to(&self, what: &str) -> Answer {
+        self.answers.get(what).unwrap_or(&self.fallback).clone()
     }
 
     /// Gives no session ids and asks for none.

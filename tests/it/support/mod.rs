@@ -7,6 +7,7 @@ pub mod gateway;
 pub mod hb;
 pub mod keys;
 pub mod servers;
+pub mod stock;
 pub mod wait;
 pub mod wire;
 
