@@ -119,7 +119,10 @@ fn flatten_structured(message: &Message, edit: &mut Edit) {
         return;
     };
     let said = serde_json::json!({"type": "text", "text": structured.get()}).to_string();
-    if let Some(content) = fields.get("content").and_then(|c| with_block(c.get(), &said)) {
+    if let Some(content) = fields
+        .get("content")
+        .and_then(|c| with_block(c.get(), &said))
+    {
         fields.insert("content".into(), content);
     }
     edit.replace(result, raw::write(&fields));
@@ -130,7 +133,8 @@ fn with_block(content: &str, block: &str) -> Option<Box<RawValue>> {
     let said = |one: &RawValue| {
         let one: Option<Value> = serde_json::from_str(one.get()).ok();
         let wanted: Option<Value> = serde_json::from_str(block).ok();
-        one.zip(wanted).is_some_and(|(one, wanted)| one["text"] == wanted["text"])
+        one.zip(wanted)
+            .is_some_and(|(one, wanted)| one["text"] == wanted["text"])
     };
     let mut blocks: Vec<Box<RawValue>> = serde_json::from_str(content).ok()?;
     if !blocks.iter().any(|one| said(one)) {
@@ -152,7 +156,9 @@ pub fn readable_error(message: &Message) -> Option<RpcError> {
         .payload()
         .and_then(|p| serde_json::from_slice(p).ok())
         .unwrap_or_default();
-    let text = error["message"].as_str().unwrap_or("the server's error has neither code nor text");
+    let text = error["message"]
+        .as_str()
+        .unwrap_or("the server's error has neither code nor text");
     Some(RpcError {
         code: code::INTERNAL,
         message: text.to_owned(),

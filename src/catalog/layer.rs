@@ -47,7 +47,9 @@ impl Layer {
     /// What is known of a list, if no change was told since it was asked for.
     pub fn current(&self, kind: ListKind) -> Option<Arc<Listing>> {
         let kept = self.lists[kind.index()].load();
-        let kept = kept.as_ref().filter(|kept| kept.changes == self.changes(kind));
+        let kept = kept
+            .as_ref()
+            .filter(|kept| kept.changes == self.changes(kind));
         kept.map(|kept| kept.listing.clone())
     }
 

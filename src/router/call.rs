@@ -151,11 +151,7 @@ impl Router {
     }
 
     /// Subscriptions of the modern era need a modern server as yet.
-    async fn check_listen(
-        self: &Arc<Self>,
-        client: &Client,
-        place: usize,
-    ) -> Result<(), RpcError> {
+    async fn check_listen(self: &Arc<Self>, client: &Client, place: usize) -> Result<(), RpcError> {
         let slot = self.slot(client, place);
         let server = slot.server.id.as_str();
         let open = slot.take().await.map_err(|fault| fault.answer(server))?;

@@ -132,7 +132,10 @@ impl Router {
     }
 
     /// Where a server stands: endpoint and place.
-    pub(super) fn places_of<'a>(&'a self, server: &'a Server) -> impl Iterator<Item = (usize, usize)> + 'a {
+    pub(super) fn places_of<'a>(
+        &'a self,
+        server: &'a Server,
+    ) -> impl Iterator<Item = (usize, usize)> + 'a {
         self.endpoints
             .iter()
             .enumerate()

@@ -4,25 +4,14 @@
 //! answered from what was last known, or without it after a bound, and the missing
 //! server is named in the result's `_meta`.
 
-use super::{
-    client::Client,
-    core::Router,
-    inlet::Home,
-    names,
-    pages::fetch,
-    slot::Slot,
-};
+use super::{client::Client, core::Router, inlet::Home, names, pages::fetch, slot::Slot};
 use crate::{
     backend::{Fault, Health},
     catalog::{Cursor, Fetched, Listing, Shared},
     mcp::{Era, ListKind, Message, RpcError, code, message::quote},
 };
 use bytes::Bytes;
-use std::{
-    collections::HashMap,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::task::JoinHandle;
 
 /// How long a list is taken for fresh where its server announces changes, or where nobody is connected to ask.
@@ -163,7 +152,13 @@ impl Router {
     }
 
     /// All items with commas between, of whole lists where none of them needs another name.
-    fn whole_body(&self, client: &Client, kind: ListKind, rows: &[Row<'_>], parts: &[Part]) -> Bytes {
+    fn whole_body(
+        &self,
+        client: &Client,
+        kind: ListKind,
+        rows: &[Row<'_>],
+        parts: &[Part],
+    ) -> Bytes {
         let endpoint = &self.endpoints[client.endpoint()];
         let told_apart = endpoint.shared.any() && Shared::concerns(kind);
         if told_apart || endpoint.has_bare_names(kind) {
@@ -217,7 +212,10 @@ impl Router {
     /// One server's part, asked for within the bound; the fetch goes on after it, and the session hears of its end.
     pub(super) async fn reload(self: &Arc<Self>, slot: &Arc<Slot>, kind: ListKind) -> Part {
         let known = || Part {
-            listing: slot.layer().known(kind).or_else(|| self.base_of(slot, kind)),
+            listing: slot
+                .layer()
+                .known(kind)
+                .or_else(|| self.base_of(slot, kind)),
             sure: false,
         };
         if slot.is_behind(kind) {

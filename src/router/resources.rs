@@ -42,9 +42,12 @@ impl Router {
     ) -> Result<(usize, String), RpcError> {
         let mut atlas = self.known_resources(client);
         let mut sight = atlas.sight(uri);
-        let settled = matches!(sight, Sight::Known(..));
-        let complete = atlas.unsure.is_empty();
-        if !settled && !(complete && matches!(sight, Sight::Guessed(..))) {
+        let settled = match sight {
+            Sight::Known(..) => true,
+            Sight::Guessed(..) => atlas.unsure.is_empty(),
+            Sight::Ambiguous(_) | Sight::Nobodys => false,
+        };
+        if !settled {
             atlas = self.fetch_resources(client).await;
             sight = atlas.sight(uri);
         }
@@ -163,7 +166,8 @@ impl Atlas<'_> {
     /// How much of the best template that a URI can come from stands fixed.
     fn weight(&self, place: usize, uri: &str) -> Option<usize> {
         let templates = self.pages[place][1].iter();
-        let templates = templates.flat_map(|l| l.entries.iter().filter_map(|e| e.template.as_ref()));
+        let templates =
+            templates.flat_map(|l| l.entries.iter().filter_map(|e| e.template.as_ref()));
         let matching = templates.filter(|t| t.matches(uri));
         matching.map(|t| t.weight()).max()
     }
@@ -197,7 +201,9 @@ impl Atlas<'_> {
         let hidden = self.pages[place][1].iter().flat_map(|l| &l.hidden);
         let hidden = hidden.filter(|t| t.matches(uri)).map(|t| t.weight()).max();
         match (self.weight(place, uri), hidden) {
-            (Some(shown), hidden) => hidden.is_none_or(|h| shown > h) && !shape.denies_resource(uri),
+            (Some(shown), hidden) => {
+                hidden.is_none_or(|h| shown > h) && !shape.denies_resource(uri)
+            }
             (None, Some(_)) => false,
             (None, None) => shape.resources.admits(uri),
         }

@@ -43,9 +43,8 @@ impl Router {
             return exchange.await;
         }
         let answer = tokio::time::timeout(self.list_limit(&place.server), exchange).await;
-        let lost = |answer: &Answer| {
-            matches!(answer.code, Some(code::UNREACHABLE | code::TIMED_OUT))
-        };
+        let lost =
+            |answer: &Answer| matches!(answer.code, Some(code::UNREACHABLE | code::TIMED_OUT));
         let known = place.base(client.era()).known(kind);
         let body = match (answer, known) {
             (Ok(answer), _) if !lost(&answer) => return answer,

@@ -223,8 +223,7 @@ impl Slot {
     /// Whether waiting for a list is vain now: its last fetch is overdue, or the link that an overdue one waits for is not open yet.
     pub fn is_behind(&self, kind: ListKind) -> bool {
         let overdue = |at: usize| self.overdue[at].load(Ordering::Acquire);
-        overdue(kind.index())
-            || (self.ready().is_none() && (0..self.overdue.len()).any(overdue))
+        overdue(kind.index()) || (self.ready().is_none() && (0..self.overdue.len()).any(overdue))
     }
 
     /// Whether a list is to be loaded again because a name is not in it; not too often, whatever names are tried.
