@@ -55,7 +55,11 @@ async fn calls_that_lose_the_session_together_open_one_new_one_together() {
     });
     for (n, text) in join_all(calls).await {
         let said: Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(said["arguments"], json!({"n": n}), "each call has its own answer");
+        assert_eq!(
+            said["arguments"],
+            json!({"n": n}),
+            "each call has its own answer"
+        );
     }
     assert_eq!(opened(&hb), 2, "{:?}", hb.methods());
     gw.stop().await;
@@ -72,11 +76,20 @@ async fn every_kind_of_request_survives_the_loss_on_every_endpoint() {
             ("prompts/list", json!({})),
             ("resources/list", json!({})),
             ("resources/templates/list", json!({})),
-            ("tools/call", json!({"name": format!("{prefix}one-tool"), "arguments": {}})),
-            ("prompts/get", json!({"name": format!("{prefix}one-prompt")})),
+            (
+                "tools/call",
+                json!({"name": format!("{prefix}one-tool"), "arguments": {}}),
+            ),
+            (
+                "prompts/get",
+                json!({"name": format!("{prefix}one-prompt")}),
+            ),
             ("resources/read", json!({"uri": "one://thing"})),
             ("resources/read", json!({"uri": "one://item/7"})),
-            ("completion/complete", json!({"ref": {"type": "ref/resource", "uri": "one://item/{id}"}, "argument": {"name": "id", "value": ""}})),
+            (
+                "completion/complete",
+                json!({"ref": {"type": "ref/resource", "uri": "one://item/{id}"}, "argument": {"name": "id", "value": ""}}),
+            ),
             ("resources/subscribe", json!({"uri": "one://thing"})),
         ];
         for (method, params) in requests {
@@ -85,10 +98,17 @@ async fn every_kind_of_request_survives_the_loss_on_every_endpoint() {
             assert!(answer.get("result").is_some(), "{path} {method}: {answer}");
             for member in ["tools", "prompts", "resources", "resourceTemplates"] {
                 if let Some(list) = answer["result"].get(member) {
-                    assert_eq!(list.as_array().map(Vec::len), Some(1), "{path} {method}: {answer}");
+                    assert_eq!(
+                        list.as_array().map(Vec::len),
+                        Some(1),
+                        "{path} {method}: {answer}"
+                    );
                 }
             }
-            assert!(answer["result"].get("_meta").is_none(), "nothing is missing: {answer}");
+            assert!(
+                answer["result"].get("_meta").is_none(),
+                "nothing is missing: {answer}"
+            );
         }
     }
     gw.stop().await;
@@ -114,9 +134,13 @@ async fn an_error_of_the_server_is_no_lost_session() {
     let flag = broken.clone();
     let hb = Stock::of_all("one")
         .legacy()
-        .on("tools/call", move |seen| match flag.load(Ordering::SeqCst) {
-            true => Reply::status(500),
-            false => Reply::json(seen.result(json!({"content": [{"type": "text", "text": "well"}]}))),
+        .on("tools/call", move |seen| {
+            match flag.load(Ordering::SeqCst) {
+                true => Reply::status(500),
+                false => {
+                    Reply::json(seen.result(json!({"content": [{"type": "text", "text": "well"}]})))
+                }
+            }
         })
         .start()
         .await;
@@ -126,9 +150,16 @@ async fn an_error_of_the_server_is_no_lost_session() {
         let answer = client.call("one__one-tool", json!({})).await;
         assert!(is_error(&answer, -31001), "{answer}");
         assert_eq!(answer["error"]["data"]["server"], "one");
-        assert_eq!(answer["error"]["data"]["retrySafe"], false, "it may have run");
+        assert_eq!(
+            answer["error"]["data"]["retrySafe"], false,
+            "it may have run"
+        );
     }
-    assert_eq!(hb.count("tools/call"), 3, "nothing that may have run is sent twice");
+    assert_eq!(
+        hb.count("tools/call"),
+        3,
+        "nothing that may have run is sent twice"
+    );
     broken.store(false, Ordering::SeqCst);
     assert_eq!(call(&client).await, "well");
     assert_eq!(opened(&hb), 1);
@@ -146,8 +177,15 @@ async fn a_server_that_forgets_at_once_gets_no_endless_tries() {
     let client = gw.client("/mcp").connected().await;
     let answer = client.call("one__one-tool", json!({})).await;
     assert!(is_error(&answer, -31001), "{answer}");
-    assert_eq!(answer["error"]["data"]["retrySafe"], true, "it never ran: {answer}");
-    assert_eq!(hb.count("tools/call"), 2, "once, and once more in a new session");
+    assert_eq!(
+        answer["error"]["data"]["retrySafe"], true,
+        "it never ran: {answer}"
+    );
+    assert_eq!(
+        hb.count("tools/call"),
+        2,
+        "once, and once more in a new session"
+    );
     // Nothing stays wedged.
     assert_eq!(client.tools().await, ["one__one-tool"]);
     gw.stop().await;
@@ -161,7 +199,8 @@ async fn the_loss_of_one_server_touches_no_other() {
     let two = Stock::of_all("two")
         .legacy()
         .on("tools/call", move |seen| {
-            Reply::json(seen.result(json!({"content": [{"type": "text", "text": "late"}]}))).gate_head(&held)
+            Reply::json(seen.result(json!({"content": [{"type": "text", "text": "late"}]})))
+                .gate_head(&held)
         })
         .start()
         .await;
@@ -189,13 +228,19 @@ async fn a_new_backend_session_knows_level_and_subscriptions_before_it_is_used()
     let gw = gateway(&servers(&[("one", at(&hb, ""))])).await;
     let client = gw.client("/mcp").connected().await;
     call(&client).await;
-    client.request("logging/setLevel", json!({"level": "warning"})).await;
-    client.request("resources/subscribe", json!({"uri": "one://thing"})).await;
+    client
+        .request("logging/setLevel", json!({"level": "warning"}))
+        .await;
+    client
+        .request("resources/subscribe", json!({"uri": "one://thing"}))
+        .await;
     hb.forget_sessions();
     let before = hb.seen().len();
     call(&client).await;
     let seen = hb.seen();
-    let session = seen.last().and_then(|s| s.header("mcp-session-id").map(str::to_owned));
+    let session = seen
+        .last()
+        .and_then(|s| s.header("mcp-session-id").map(str::to_owned));
     let told: Vec<String> = seen[before..]
         .iter()
         .filter(|s| s.header("mcp-session-id") == session.as_deref() && s.verb == "POST")
@@ -203,9 +248,18 @@ async fn a_new_backend_session_knows_level_and_subscriptions_before_it_is_used()
         .collect();
     assert_eq!(
         told,
-        ["notifications/initialized", "logging/setLevel", "resources/subscribe", "tools/call"],
+        [
+            "notifications/initialized",
+            "logging/setLevel",
+            "resources/subscribe",
+            "tools/call"
+        ],
     );
-    let subscribed = seen.iter().rev().find(|s| s.method() == "resources/subscribe").unwrap();
+    let subscribed = seen
+        .iter()
+        .rev()
+        .find(|s| s.method() == "resources/subscribe")
+        .unwrap();
     assert_eq!(subscribed.json()["params"]["uri"], "one://thing");
     gw.stop().await;
 }

@@ -18,7 +18,8 @@ async fn everything_else_is_answered_while_one_call_runs() {
     let slow = Stock::of_all("slow")
         .legacy()
         .on("tools/call", move |seen| {
-            let reply = Reply::json(seen.result(json!({"content": [{"type": "text", "text": "done"}]})));
+            let reply =
+                Reply::json(seen.result(json!({"content": [{"type": "text", "text": "done"}]})));
             match seen.json()["params"]["arguments"]["wait"] == true {
                 true => reply.gate_head(&held),
                 false => reply,
@@ -27,24 +28,41 @@ async fn everything_else_is_answered_while_one_call_runs() {
         .start()
         .await;
     let other = Stock::of_all("other").legacy().start().await;
-    let gw = gateway(&servers(&[("slow", at(&slow, "")), ("other", at(&other, "")), ("local", sb(&[], ""))])).await;
+    let gw = gateway(&servers(&[
+        ("slow", at(&slow, "")),
+        ("other", at(&other, "")),
+        ("local", sb(&[], "")),
+    ]))
+    .await;
     let client = gw.client("/mcp").connected().await;
     let (twin, local) = (client.twin(), client.twin());
-    let waiting = tokio::spawn(async move { twin.text("slow__slow-tool", json!({"wait": true})).await });
-    let hanging = tokio::spawn(async move { local.text("local__hold", json!({"text": "held"})).await });
+    let waiting =
+        tokio::spawn(async move { twin.text("slow__slow-tool", json!({"wait": true})).await });
+    let hanging =
+        tokio::spawn(async move { local.text("local__hold", json!({"text": "held"})).await });
     slow.wait_for(|s| s.method() == "tools/call").await;
     until("both calls run", || gw.router.calls() == 2).await;
     let began = Instant::now();
     client.request("ping", json!({})).await;
     client.tools().await;
     client.names("prompts/list", "prompts", "name").await;
-    client.request("resources/read", json!({"uri": "slow://thing"})).await;
-    client.request("prompts/get", json!({"name": "slow__slow-prompt"})).await;
+    client
+        .request("resources/read", json!({"uri": "slow://thing"}))
+        .await;
+    client
+        .request("prompts/get", json!({"name": "slow__slow-prompt"}))
+        .await;
     client.text("slow__slow-tool", json!({})).await;
     client.text("other__other-tool", json!({})).await;
     client.text("local__echo", json!({})).await;
-    client.request("logging/setLevel", json!({"level": "info"})).await;
-    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    client
+        .request("logging/setLevel", json!({"level": "info"}))
+        .await;
+    assert!(
+        began.elapsed() < Duration::from_secs(1),
+        "{:?}",
+        began.elapsed()
+    );
     assert!(!waiting.is_finished() && !hanging.is_finished());
     gate.open();
     assert_eq!(waiting.await.unwrap(), "done");
@@ -60,7 +78,13 @@ async fn calls_of_one_process_may_be_answered_in_any_order() {
     client.tools().await;
     let hold = (0..5).map(|n| {
         let twin = client.twin();
-        tokio::spawn(async move { (n, twin.text("one__hold", json!({"text": format!("t{n}")})).await) })
+        tokio::spawn(async move {
+            (
+                n,
+                twin.text("one__hold", json!({"text": format!("t{n}")}))
+                    .await,
+            )
+        })
     });
     let held: Vec<_> = hold.collect();
     until("all of them run", || gw.router.calls() == 5).await;
@@ -79,27 +103,43 @@ async fn calls_of_one_process_may_be_answered_in_any_order() {
 async fn large_calls_at_once_arrive_whole_over_one_pipe() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("journal").display().to_string();
-    let gw = start(&servers(&[("one", sb(&[&format!("--journal={file}")], ""))])).await;
+    let gw = start(&servers(&[(
+        "one",
+        sb(&[&format!("--journal={file}")], ""),
+    )]))
+    .await;
     let client = gw.client("/mcp").connected().await;
     client.tools().await;
     let calls = (0..20).map(|n| {
         let client = &client;
         async move {
             let filling = format!("{n}-").repeat(70_000);
-            let text = client.text("one__echo", json!({"n": n, "f": filling})).await;
+            let text = client
+                .text("one__echo", json!({"n": n, "f": filling}))
+                .await;
             let said: Value = serde_json::from_str(&text).unwrap();
-            assert_eq!((said["n"].as_u64(), said["f"].as_str().map(str::len)), (Some(n), Some(filling.len())));
+            assert_eq!(
+                (said["n"].as_u64(), said["f"].as_str().map(str::len)),
+                (Some(n), Some(filling.len()))
+            );
         }
     });
     join_all(calls).await;
     let text = std::fs::read_to_string(&file).unwrap();
-    assert!(!text.lines().any(|l| l.starts_with("bad")), "every line was JSON");
+    assert!(
+        !text.lines().any(|l| l.starts_with("bad")),
+        "every line was JSON"
+    );
     gw.stop().await;
 }
 
 #[tokio::test]
 async fn a_client_that_does_not_read_holds_up_nobody() {
-    let gw = start(&format!("streams: {{ silence: 10ms }}\n{}", servers(&[("one", sb(&[], "isolation: shared"))]))).await;
+    let gw = start(&format!(
+        "streams: {{ silence: 10ms }}\n{}",
+        servers(&[("one", sb(&[], "isolation: shared"))])
+    ))
+    .await;
     let lazy = gw.client("/mcp").connected().await;
     let quick = gw.client("/mcp").connected().await;
     let message = |n: u64| json!({"jsonrpc": "2.0", "id": n, "method": "tools/call", "params": {"name": "one__big", "arguments": {"bytes": 4 << 20}}});
@@ -109,9 +149,16 @@ async fn a_client_that_does_not_read_holds_up_nobody() {
     }
     let began = Instant::now();
     for n in 0..5 {
-        assert_eq!(quick.text("one__echo", json!({"n": n})).await, json!({"n": n}).to_string());
+        assert_eq!(
+            quick.text("one__echo", json!({"n": n})).await,
+            json!({"n": n}).to_string()
+        );
     }
-    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    assert!(
+        began.elapsed() < Duration::from_secs(3),
+        "{:?}",
+        began.elapsed()
+    );
     drop(unread);
     gw.stop().await;
 }
@@ -136,7 +183,11 @@ async fn barrier(gw: &crate::support::TestGateway, tool: &str, release: impl Fut
     release.await;
     for (n, call) in calls.into_iter().enumerate() {
         let answer = call.await.unwrap();
-        assert_eq!(answer["result"]["content"][0]["text"], format!("secret-{n}"), "{answer}");
+        assert_eq!(
+            answer["result"]["content"][0]["text"],
+            format!("secret-{n}"),
+            "{answer}"
+        );
     }
 }
 
@@ -144,11 +195,20 @@ async fn barrier(gw: &crate::support::TestGateway, tool: &str, release: impl Fut
 async fn equal_ids_of_many_sessions_never_cross_on_one_shared_process() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("journal").display().to_string();
-    let gw = start(&servers(&[("one", sb(&[&format!("--journal={file}")], "isolation: shared"))])).await;
+    let gw = start(&servers(&[(
+        "one",
+        sb(&[&format!("--journal={file}")], "isolation: shared"),
+    )]))
+    .await;
     let helper = gw.client("/mcp").connected().await;
     helper.tools().await;
     let release = async {
-        let held = || std::fs::read_to_string(&file).unwrap_or_default().matches("secret-").count();
+        let held = || {
+            std::fs::read_to_string(&file)
+                .unwrap_or_default()
+                .matches("secret-")
+                .count()
+        };
         until("all are held", || held() == 16).await;
         helper.text("one__release", json!({})).await;
     };
@@ -163,9 +223,13 @@ async fn equal_ids_of_many_sessions_never_cross_on_one_http_server() {
     let hb = Stock::new("one", json!({"tools": ["t"]}))
         .legacy()
         .on("tools/call", move |seen| {
-            let text = seen.json()["params"]["arguments"]["text"].as_str().unwrap().to_owned();
+            let text = seen.json()["params"]["arguments"]["text"]
+                .as_str()
+                .unwrap()
+                .to_owned();
             let n: usize = text.rsplit('-').next().unwrap().parse().unwrap();
-            Reply::json(seen.result(json!({"content": [{"type": "text", "text": text}]}))).gate_head(&held[n])
+            Reply::json(seen.result(json!({"content": [{"type": "text", "text": text}]})))
+                .gate_head(&held[n])
         })
         .start()
         .await;
@@ -186,10 +250,16 @@ async fn too_many_calls_of_a_session_at_once_are_refused_and_answered() {
     let held = gate.clone();
     let hb = Stock::new("one", json!({"tools": ["t"]}))
         .legacy()
-        .on("tools/call", move |seen| Reply::json(seen.result(json!({"content": []}))).gate_head(&held))
+        .on("tools/call", move |seen| {
+            Reply::json(seen.result(json!({"content": []}))).gate_head(&held)
+        })
         .start()
         .await;
-    let gw = start(&format!("limits: {{ concurrent_calls_per_session: 3 }}\n{}", servers(&[("one", at(&hb, ""))]))).await;
+    let gw = start(&format!(
+        "limits: {{ concurrent_calls_per_session: 3 }}\n{}",
+        servers(&[("one", at(&hb, ""))])
+    ))
+    .await;
     let client = gw.client("/mcp").connected().await;
     let running: Vec<_> = (0..3)
         .map(|_| {

@@ -1,204 +1,13 @@
-//! K45: any client with any server, as far as nothing has to be translated; and a clear word where something has.
+//! K45: servers of both eras side by side; what changes between the eras; and a clear word where something cannot be carried.
 
 use crate::support::{
-    Client, Events, TestGateway, gateway,
+    caller::{Caller, MODERN, names},
+    gateway,
     hb::{Hb, Reply},
     sb,
-    stock::{Stock, at, example, servers},
+    stock::{Stock, at, servers},
 };
-use drawbridge::example::{ExampleArgs, Spoken, Which, serve};
 use serde_json::{Value, json};
-use tokio_util::sync::{CancellationToken, DropGuard};
-
-const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
-const MODERN: &str = "2026-07-28";
-
-/// A client of one revision.
-struct Caller {
-    client: Client,
-    modern: bool,
-    name: String,
-}
-
-impl Caller {
-    async fn of(gw: &TestGateway, revision: &str) -> Self {
-        let modern = revision == MODERN;
-        let client = gw.client("/mcp").revision(revision);
-        let client = if modern { client } else { client.connected().await };
-        Self {
-            client,
-            modern,
-            name: format!("client {revision}"),
-        }
-    }
-
-    async fn ask(&self, method: &str, params: Value) -> Value {
-        match self.modern {
-            true => self.client.modern(method, params).await.message().await,
-            false => self.client.request(method, params).await,
-        }
-    }
-
-    async fn result(&self, what: &str, method: &str, params: Value) -> Value {
-        let answer = self.ask(method, params).await;
-        assert!(answer["result"].is_object(), "{}, {what}: {answer}", self.name);
-        if self.modern {
-            assert_eq!(answer["result"]["resultType"], "complete", "{what}");
-        } else {
-            let meta = answer["result"]["_meta"].to_string();
-            assert!(!meta.contains("missingServers"), "{what}: {answer}");
-        }
-        answer["result"].clone()
-    }
-
-    /// Sends a call and leaves its answer open.
-    async fn start(&self, params: Value) -> Events {
-        match self.modern {
-            true => self.client.modern("tools/call", params).await.events(),
-            false => {
-                let message = json!({"jsonrpc": "2.0", "id": "open", "method": "tools/call", "params": params});
-                self.client.post(&message).await.events()
-            }
-        }
-    }
-}
-
-/// An example server over HTTP; it ends with the guard.
-async fn remote(which: Which, revision: &str) -> (String, DropGuard) {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-    let mut args = ExampleArgs::new(which);
-    args.protocol = revision.parse::<Spoken>().unwrap();
-    let stop = CancellationToken::new();
-    tokio::spawn(serve(args, listener, stop.clone()));
-    (format!("{{ url: {url:?} }}"), stop.drop_guard())
-}
-
-fn names(result: &Value, member: &str) -> Vec<String> {
-    let list = result[member].as_array().unwrap_or_else(|| panic!("{result}"));
-    list.iter().map(|i| i["name"].as_str().unwrap().to_owned()).collect()
-}
-
-/// Everything that two sides can do without each other's answers.
-async fn plain_calls(caller: &Caller, way: &str) {
-    let weather = format!("weather-{way}");
-    let travel = format!("travel-{way}");
-    let tools = caller.result("list", "tools/list", json!({})).await;
-    assert!(names(&tools, "tools").contains(&format!("{weather}__checkWeather")), "{}: {tools}", caller.name);
-    let prompts = caller.result("prompts", "prompts/list", json!({})).await;
-    assert!(names(&prompts, "prompts").contains(&format!("{travel}__plan-vacation")), "{}: {prompts}", caller.name);
-    let call = json!({"name": format!("{weather}__checkWeather"), "arguments": {"city": "Paris"}});
-    let called = caller.result("call", "tools/call", call).await;
-    assert!(called["content"][0]["text"].as_str().unwrap().contains("Paris"), "{called}");
-    let bad = json!({"name": format!("{weather}__checkWeather"), "arguments": {"city": "Nowhere"}});
-    let failed = caller.result("a tool's failure", "tools/call", bad).await;
-    assert_eq!(failed["isError"], true, "{failed}");
-    let uri = format!("{weather}+weather://forecast/Paris/2024-06-15");
-    let read = caller.result("read", "resources/read", json!({"uri": uri})).await;
-    assert!(read["contents"][0]["text"].as_str().unwrap().contains("Paris"), "{read}");
-    let missing = caller.ask("resources/read", json!({"uri": format!("{weather}+weather://forecast/Nowhere/2024-06-15")})).await;
-    let code = if caller.modern { -32602 } else { -32002 };
-    assert_eq!(missing["error"]["code"], code, "{}: {missing}", caller.name);
-    let get = json!({"name": format!("{travel}__plan-vacation"), "arguments": {"destination": "Barcelona", "budget": "3000"}});
-    let prompt = caller.result("prompt", "prompts/get", get).await;
-    assert!(prompt["messages"][0]["content"]["text"].as_str().unwrap().contains("Barcelona"), "{prompt}");
-    let complete = json!({"ref": {"type": "ref/resource", "uri": format!("{weather}+weather://forecast/{{city}}/{{date}}")}, "argument": {"name": "city", "value": "Par"}});
-    let completed = caller.result("complete", "completion/complete", complete).await;
-    assert_eq!(completed["completion"]["values"], json!(["Paris", "Park City"]), "{}", caller.name);
-    progress_and_cancel(caller, &weather).await;
-}
-
-async fn progress_and_cancel(caller: &Caller, weather: &str) {
-    let wait = |seconds: f64, token: Value| json!({"name": format!("{weather}__wait"), "arguments": {"seconds": seconds, "steps": 3}, "_meta": {"progressToken": token}});
-    let mut events = caller.start(wait(0.15, json!("mine"))).await;
-    let mut seen = 0;
-    loop {
-        let message = events.next().await.expect("an answer");
-        if message["method"] == "notifications/progress" {
-            assert_eq!(message["params"]["progressToken"], "mine");
-            seen += 1;
-        } else if message.get("method").is_none() {
-            assert!(message.get("result").is_some(), "{}: {message}", caller.name);
-            break;
-        }
-    }
-    assert!(seen >= 1, "{}: progress comes", caller.name);
-    let activity = async || {
-        let uri = format!("{weather}+weather://activity");
-        let read = caller.result("activity", "resources/read", json!({"uri": uri})).await;
-        serde_json::from_str::<Value>(read["contents"][0]["text"].as_str().unwrap()).unwrap()
-    };
-    let before = activity().await["cancelled"].as_u64().unwrap();
-    let mut events = caller.start(wait(100.0, json!(1))).await;
-    while activity().await["running"] == 0 {}
-    match caller.modern {
-        true => drop(events),
-        false => {
-            caller.client.notify("notifications/cancelled", json!({"requestId": "open"})).await;
-            let answer = events.next().await.expect("an answer");
-            assert!(answer.get("error").is_some(), "{}: {answer}", caller.name);
-        }
-    }
-    while activity().await["cancelled"] == before {}
-}
-
-/// All client revisions against a server of one revision, on both transports.
-async fn row(server: &str) {
-    let (weather, _weather) = remote(Which::Weather, server).await;
-    let (travel, _travel) = remote(Which::Travel, server).await;
-    let all = servers(&[
-        ("weather-stdio", example(&["weather", "--protocol", server], "")),
-        ("travel-stdio", example(&["travel", "--protocol", server], "")),
-        ("weather-http", weather),
-        ("travel-http", travel),
-    ]);
-    let gw = gateway(&all).await;
-    for client in LEGACY.into_iter().chain([MODERN]) {
-        let caller = Caller::of(&gw, client).await;
-        plain_calls(&caller, "stdio").await;
-        plain_calls(&caller, "http").await;
-    }
-    gw.stop().await;
-}
-
-#[tokio::test]
-async fn every_client_uses_a_server_of_2025_03_26() {
-    row("2025-03-26").await;
-}
-
-#[tokio::test]
-async fn every_client_uses_a_server_of_2025_06_18() {
-    row("2025-06-18").await;
-}
-
-#[tokio::test]
-async fn every_client_uses_a_server_of_2025_11_25() {
-    row("2025-11-25").await;
-}
-
-#[tokio::test]
-async fn every_client_uses_a_server_of_2026_07_28() {
-    row("2026-07-28").await;
-}
-
-#[tokio::test]
-async fn every_client_uses_a_server_of_all_revisions() {
-    row("all").await;
-}
-
-#[tokio::test]
-async fn every_client_uses_a_stdio_server_of_2024_11_05() {
-    let all = servers(&[
-        ("weather-stdio", example(&["weather", "--protocol", "2024-11-05"], "")),
-        ("travel-stdio", example(&["travel", "--protocol", "2024-11-05"], "")),
-    ]);
-    let gw = gateway(&all).await;
-    for client in LEGACY.into_iter().chain([MODERN]) {
-        let caller = Caller::of(&gw, client).await;
-        plain_calls(&caller, "stdio").await;
-    }
-    gw.stop().await;
-}
 
 #[tokio::test]
 async fn many_servers_of_both_eras_are_all_listed_to_both() {
@@ -211,7 +20,10 @@ async fn many_servers_of_both_eras_are_all_listed_to_both() {
         };
         hbs.push((format!("s{n}"), script.start().await));
     }
-    let all: Vec<(&str, String)> = hbs.iter().map(|(name, hb)| (name.as_str(), at(hb, ""))).collect();
+    let all: Vec<(&str, String)> = hbs
+        .iter()
+        .map(|(name, hb)| (name.as_str(), at(hb, "")))
+        .collect();
     let gw = gateway(&servers(&all)).await;
     for revision in ["2025-06-18", MODERN] {
         let caller = Caller::of(&gw, revision).await;
@@ -219,7 +31,9 @@ async fn many_servers_of_both_eras_are_all_listed_to_both() {
         let wanted: Vec<String> = (0..9).map(|n| format!("s{n}__t")).collect();
         assert_eq!(names(&tools, "tools"), wanted, "{revision}");
         for name in wanted {
-            caller.result("call", "tools/call", json!({"name": name, "arguments": {}})).await;
+            caller
+                .result("call", "tools/call", json!({"name": name, "arguments": {}}))
+                .await;
         }
     }
     gw.stop().await;
@@ -228,17 +42,35 @@ async fn many_servers_of_both_eras_are_all_listed_to_both() {
 #[tokio::test]
 async fn servers_with_and_without_sessions_stand_side_by_side() {
     let with = Stock::of_all("with").legacy().start().await;
-    let without = Stock::of_all("without").legacy().without_sessions().start().await;
-    let gw = gateway(&servers(&[("with", at(&with, "")), ("without", at(&without, ""))])).await;
+    let without = Stock::of_all("without")
+        .legacy()
+        .without_sessions()
+        .start()
+        .await;
+    let gw = gateway(&servers(&[
+        ("with", at(&with, "")),
+        ("without", at(&without, "")),
+    ]))
+    .await;
     for revision in ["2025-03-26", "2025-11-25", MODERN] {
         let caller = Caller::of(&gw, revision).await;
         for server in ["with", "without"] {
             let call = json!({"name": format!("{server}__{server}-tool"), "arguments": {}});
             let called = caller.result("call", "tools/call", call).await;
-            assert!(called["content"][0]["text"].as_str().unwrap().contains(server));
+            assert!(
+                called["content"][0]["text"]
+                    .as_str()
+                    .unwrap()
+                    .contains(server)
+            );
         }
     }
-    assert!(without.seen().iter().all(|s| s.header("mcp-session-id").is_none()));
+    assert!(
+        without
+            .seen()
+            .iter()
+            .all(|s| s.header("mcp-session-id").is_none())
+    );
     gw.stop().await;
 }
 
@@ -247,22 +79,38 @@ async fn each_client_is_served_in_its_own_era_by_a_server_of_both() {
     let gw = gateway(&servers(&[("one", sb(&["--era=both"], ""))])).await;
     let legacy = gw.client("/mcp").connected().await;
     let declared = legacy.text("one__declared", json!({})).await;
-    assert!(declared.contains("\"name\":\"test\"") && declared.contains("protocolVersion"), "{declared}");
+    assert!(
+        declared.contains("\"name\":\"test\"") && declared.contains("protocolVersion"),
+        "{declared}"
+    );
     let params = json!({"name": "one__declared", "arguments": {}});
-    let answer = gw.client("/mcp").modern("tools/call", params).await.message().await;
+    let answer = gw
+        .client("/mcp")
+        .modern("tools/call", params)
+        .await
+        .message()
+        .await;
     let text = answer["result"]["content"][0]["text"].as_str().unwrap();
-    assert!(text.contains("io.modelcontextprotocol/protocolVersion"), "{text}");
+    assert!(
+        text.contains("io.modelcontextprotocol/protocolVersion"),
+        "{text}"
+    );
     gw.stop().await;
 }
 
 #[tokio::test]
 async fn a_legacy_client_gets_no_schema_that_it_would_refuse() {
-    let tool = json!({"name": "t", "inputSchema": {"type": "object"}, "outputSchema": {"type": "array"}});
-    let stock = Stock::new("one", json!({"tools": [tool, {"name": "u", "inputSchema": {"type": "object"}, "outputSchema": {"type": "object"}}]}));
+    let tool =
+        json!({"name": "t", "inputSchema": {"type": "object"}, "outputSchema": {"type": "array"}});
+    let stock = Stock::new(
+        "one",
+        json!({"tools": [tool, {"name": "u", "inputSchema": {"type": "object"}, "outputSchema": {"type": "object"}}]}),
+    );
     let hb = stock
         .modern()
         .on("tools/call", |seen| {
-            let result = json!({"resultType": "complete", "content": [], "structuredContent": [1, 2]});
+            let result =
+                json!({"resultType": "complete", "content": [], "structuredContent": [1, 2]});
             Reply::json(seen.result(result))
         })
         .start()
@@ -275,9 +123,21 @@ async fn a_legacy_client_gets_no_schema_that_it_would_refuse() {
         assert!(tools[0].get("outputSchema").is_none(), "{path}: {list}");
         assert!(tools[1].get("outputSchema").is_some(), "{path}: {list}");
         let answer = client.call(&format!("{prefix}t"), json!({})).await;
-        assert_eq!(answer["result"]["content"], json!([{"type": "text", "text": "[1,2]"}]), "{path}: {answer}");
-        let modern = gw.client(path).modern("tools/list", json!({})).await.message().await;
-        assert!(modern["result"]["tools"][0].get("outputSchema").is_some(), "{path}: {modern}");
+        assert_eq!(
+            answer["result"]["content"],
+            json!([{"type": "text", "text": "[1,2]"}]),
+            "{path}: {answer}"
+        );
+        let modern = gw
+            .client(path)
+            .modern("tools/list", json!({}))
+            .await
+            .message()
+            .await;
+        assert!(
+            modern["result"]["tools"][0].get("outputSchema").is_some(),
+            "{path}: {modern}"
+        );
     }
     gw.stop().await;
 }
@@ -290,12 +150,26 @@ async fn annotated_arguments_travel_in_headers_whoever_calls() {
     let stock = Stock::new("one", json!({"tools": [tool, bad]}));
     let hb = stock.modern().start().await;
     let gw = gateway(&servers(&[("one", at(&hb, ""))])).await;
-    for (n, (path, name)) in [("/mcp", "one__t"), ("/mcp/one", "t")].into_iter().enumerate() {
+    for (n, (path, name)) in [("/mcp", "one__t"), ("/mcp/one", "t")]
+        .into_iter()
+        .enumerate()
+    {
         let client = gw.client(path).connected().await;
-        assert_eq!(client.tools().await, [name], "a tool with a bad annotation cannot be called that way");
-        client.text(name, json!({"region": "\u{e9}u", "n": 7})).await;
+        assert_eq!(
+            client.tools().await,
+            [name],
+            "a tool with a bad annotation cannot be called that way"
+        );
+        client
+            .text(name, json!({"region": "\u{e9}u", "n": 7}))
+            .await;
         let seen = hb.wait_for_nth(n + 1, |s| s.method() == "tools/call").await;
-        assert!(seen.header("mcp-param-region").is_some_and(|v| v.starts_with("=?base64?")), "{:?}", seen.headers);
+        assert!(
+            seen.header("mcp-param-region")
+                .is_some_and(|v| v.starts_with("=?base64?")),
+            "{:?}",
+            seen.headers
+        );
         assert_eq!(seen.header("mcp-param-n"), Some("7"));
         assert_eq!(seen.header("mcp-name"), Some("t"));
         assert_eq!(seen.header("mcp-method"), Some("tools/call"));
@@ -309,11 +183,15 @@ async fn a_schema_that_changed_without_a_word_is_read_anew_when_its_headers_are_
     let stock = Stock::new("one", json!({"tools": [tool("Old")]}));
     let script = stock.modern();
     let answer = script.answer_to("tools/call");
-    let wanted = |seen: &crate::support::hb::Seen| seen.header("mcp-param-new").is_some() || seen.header("mcp-param-old").is_some();
+    let wanted = |seen: &crate::support::hb::Seen| {
+        seen.header("mcp-param-new").is_some() || seen.header("mcp-param-old").is_some()
+    };
     let hb = script
-        .on("tools/call", move |seen| match (wanted(seen), seen.header("mcp-param-old")) {
-            (true, None) => answer(seen),
-            _ => Reply::json(seen.error(-32020, "Header mismatch")).with_status(400),
+        .on("tools/call", move |seen| {
+            match (wanted(seen), seen.header("mcp-param-old")) {
+                (true, None) => answer(seen),
+                _ => Reply::json(seen.error(-32020, "Header mismatch")).with_status(400),
+            }
         })
         .start()
         .await;
@@ -323,10 +201,16 @@ async fn a_schema_that_changed_without_a_word_is_read_anew_when_its_headers_are_
         let client = gw.client(path).connected().await;
         client.tools().await;
         stock.set("tools", json!([tool("New")]));
-        assert!(client.text(name, json!({"a": "x"})).await.contains("one"), "{path}");
+        assert!(
+            client.text(name, json!({"a": "x"})).await.contains("one"),
+            "{path}"
+        );
         stock.set("tools", json!([tool("Old")]));
         let answer = client.call(name, json!({})).await;
-        assert_eq!(answer["error"]["code"], -31001, "{path}: refused again: {answer}");
+        assert_eq!(
+            answer["error"]["code"], -31001,
+            "{path}: refused again: {answer}"
+        );
     }
     gw.stop().await;
 }
@@ -344,22 +228,47 @@ async fn what_needs_translation_gets_a_clear_error_and_never_hangs() {
     let gw = gateway(&servers(&[("old", at(&old, "")), ("new", at(&new, ""))])).await;
     // A subscription of the modern era needs a modern server.
     let listen = json!({"notifications": {"toolsListChanged": true}});
-    let refused = gw.client("/mcp/old").modern("subscriptions/listen", listen.clone()).await;
+    let refused = gw
+        .client("/mcp/old")
+        .modern("subscriptions/listen", listen.clone())
+        .await;
     assert_eq!(refused.status, 404);
     let error = refused.json().await["error"].clone();
     assert_eq!(error["code"], -32601);
-    assert!(error["message"].as_str().unwrap().contains("`old`"), "{error}");
-    assert_eq!(old.count("subscriptions/listen"), 0, "the server was not asked what it cannot know");
-    let refused = gw.client("/mcp").modern("subscriptions/listen", listen).await.message().await;
+    assert!(
+        error["message"].as_str().unwrap().contains("`old`"),
+        "{error}"
+    );
+    assert_eq!(
+        old.count("subscriptions/listen"),
+        0,
+        "the server was not asked what it cannot know"
+    );
+    let refused = gw
+        .client("/mcp")
+        .modern("subscriptions/listen", listen)
+        .await
+        .message()
+        .await;
     assert_eq!(refused["error"]["code"], -31006, "{refused}");
     // A modern server's question cannot be carried to a legacy client yet.
     let client = gw.client("/mcp").connected().await;
     let answer = client.call("new__new-tool", json!({})).await;
     assert_eq!(answer["error"]["code"], -31006, "{answer}");
-    let answer = client.request("resources/subscribe", json!({"uri": "new://thing"})).await;
+    let answer = client
+        .request("resources/subscribe", json!({"uri": "new://thing"}))
+        .await;
     assert_eq!(answer["error"]["code"], -31006, "{answer}");
     // To a modern client it passes.
-    let passed = gw.client("/mcp").modern("tools/call", json!({"name": "new__new-tool", "arguments": {}})).await.message().await;
+    let passed = gw
+        .client("/mcp")
+        .modern(
+            "tools/call",
+            json!({"name": "new__new-tool", "arguments": {}}),
+        )
+        .await
+        .message()
+        .await;
     assert_eq!(passed["result"]["requestState"], "s", "{passed}");
     gw.stop().await;
 }
@@ -381,9 +290,17 @@ async fn a_subscription_passes_to_a_modern_server() {
         .await;
     let gw = gateway(&servers(&[("one", at(&hb, ""))])).await;
     let client = gw.client("/mcp/one");
-    let response = client.modern("subscriptions/listen", json!({"notifications": {"toolsListChanged": true}})).await;
+    let response = client
+        .modern(
+            "subscriptions/listen",
+            json!({"notifications": {"toolsListChanged": true}}),
+        )
+        .await;
     let mut events = response.events();
-    for method in ["notifications/subscriptions/acknowledged", "notifications/tools/list_changed"] {
+    for method in [
+        "notifications/subscriptions/acknowledged",
+        "notifications/tools/list_changed",
+    ] {
         let message = events.next().await.unwrap();
         assert_eq!(message["method"], method);
         let tag = &message["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"];
@@ -399,7 +316,12 @@ async fn questions_of_a_legacy_server_to_a_modern_client_are_declined_at_once() 
     let gw = gateway(&servers(&[("one", sb(&[], ""))])).await;
     for method in ["sampling/createMessage", "elicitation/create", "roots/list"] {
         let params = json!({"name": "one__ask", "arguments": {"method": method, "params": {}}});
-        let answer = gw.client("/mcp").modern("tools/call", params).await.message().await;
+        let answer = gw
+            .client("/mcp")
+            .modern("tools/call", params)
+            .await
+            .message()
+            .await;
         let text = answer["result"]["content"][0]["text"].as_str().unwrap();
         assert!(text.contains("-32601"), "{method}: {text}");
     }
@@ -414,7 +336,12 @@ async fn a_server_of_http_and_sse_alone_gets_a_word_that_says_so() {
     let client = gw.client("/mcp").connected().await;
     let answer = client.call("old__x", json!({})).await;
     assert_eq!(answer["error"]["code"], -31001, "{answer}");
-    assert!(client.text("good__good-tool", json!({})).await.contains("good"));
+    assert!(
+        client
+            .text("good__good-tool", json!({}))
+            .await
+            .contains("good")
+    );
     gw.stop().await;
 }
 
@@ -422,14 +349,27 @@ async fn a_server_of_http_and_sse_alone_gets_a_word_that_says_so() {
 async fn a_fixed_protocol_is_not_asked_about() {
     let legacy = Stock::of_all("one").legacy().start().await;
     let modern = Stock::of_all("two").modern().start().await;
-    let gw = gateway(&servers(&[("one", at(&legacy, "protocol: 2025-06-18")), ("two", at(&modern, "protocol: modern"))])).await;
+    let gw = gateway(&servers(&[
+        ("one", at(&legacy, "protocol: 2025-06-18")),
+        ("two", at(&modern, "protocol: modern")),
+    ]))
+    .await;
     for revision in ["2025-11-25", MODERN] {
         let caller = Caller::of(&gw, revision).await;
         for server in ["one", "two"] {
-            caller.result("call", "tools/call", json!({"name": format!("{server}__{server}-tool"), "arguments": {}})).await;
+            caller
+                .result(
+                    "call",
+                    "tools/call",
+                    json!({"name": format!("{server}__{server}-tool"), "arguments": {}}),
+                )
+                .await;
         }
     }
-    assert_eq!((legacy.count("server/discover"), modern.count("initialize")), (0, 0));
+    assert_eq!(
+        (legacy.count("server/discover"), modern.count("initialize")),
+        (0, 0)
+    );
     let asked = legacy.wait_for(|s| s.method() == "initialize").await;
     assert_eq!(asked.json()["params"]["protocolVersion"], "2025-06-18");
     gw.stop().await;

@@ -17,7 +17,15 @@ async fn list(client: &Client, kind: &str) -> Vec<String> {
         "tools" => client.tools().await,
         "prompts" => client.names("prompts/list", "prompts", "name").await,
         "resources" => client.names("resources/list", "resources", "uri").await,
-        _ => client.names("resources/templates/list", "resourceTemplates", "uriTemplate").await,
+        _ => {
+            client
+                .names(
+                    "resources/templates/list",
+                    "resourceTemplates",
+                    "uriTemplate",
+                )
+                .await
+        }
     }
 }
 
@@ -39,13 +47,28 @@ async fn one_change_is_one_notification_and_the_next_list_is_the_new_one() {
             stock.set("templates", json!([format!("new://{kind}/{{x}}")]));
             stock.say_changed(kind);
             let note = events.next().await.unwrap();
-            assert_eq!(note["method"], format!("notifications/{kind}/list_changed"), "{path}");
+            assert_eq!(
+                note["method"],
+                format!("notifications/{kind}/list_changed"),
+                "{path}"
+            );
             let twins = (client.twin(), client.twin());
             let (first, second) = tokio::join!(list(&twins.0, kind), list(&twins.1, kind));
-            assert_eq!((first.len(), second.len()), (2, 2), "{path}: both lists are new: {first:?} {second:?}");
-            assert!(events.is_silent_for(A_MOMENT).await, "{path}: one change, one notification");
+            assert_eq!(
+                (first.len(), second.len()),
+                (2, 2),
+                "{path}: both lists are new: {first:?} {second:?}"
+            );
+            assert!(
+                events.is_silent_for(A_MOMENT).await,
+                "{path}: one change, one notification"
+            );
         }
-        assert_eq!(list(&client, "templates").await, ["new://resources/{x}"], "{path}");
+        assert_eq!(
+            list(&client, "templates").await,
+            ["new://resources/{x}"],
+            "{path}"
+        );
         gw.stop().await;
     }
 }
@@ -95,7 +118,11 @@ async fn sessions_without_a_link_of_their_own_hear_of_it_too() {
 
 #[tokio::test]
 async fn a_tool_that_a_call_adds_is_listed_when_its_announcement_is_there() {
-    let gw = gateway(&servers(&[("calendar", example(&["calendar", "--protocol", "2025-11-25"], ""))])).await;
+    let gw = gateway(&servers(&[(
+        "calendar",
+        example(&["calendar", "--protocol", "2025-11-25"], ""),
+    )]))
+    .await;
     let client = gw.client("/mcp").connected().await;
     let other = gw.client("/mcp").connected().await;
     let before = client.tools().await;
@@ -103,14 +130,32 @@ async fn a_tool_that_a_call_adds_is_listed_when_its_announcement_is_there() {
     let (mut events, mut others) = (client.listen().await, other.listen().await);
     let booking = json!({"title": "Flight", "start": "2024-06-15T10:00", "trip": "Barcelona"});
     let answer = client.call("calendar__createCalendarEvent", booking).await;
-    assert!(answer.get("result").is_some() && answer["result"]["isError"] != true, "{answer}");
+    assert!(
+        answer.get("result").is_some() && answer["result"]["isError"] != true,
+        "{answer}"
+    );
     events.next_of("notifications/tools/list_changed").await;
     let after = client.tools().await;
-    assert!(after.contains(&"calendar__cancelTrip".to_owned()), "{after:?}");
-    assert_eq!(other.tools().await, before, "the other session's process knows nothing of it");
+    assert!(
+        after.contains(&"calendar__cancelTrip".to_owned()),
+        "{after:?}"
+    );
+    assert_eq!(
+        other.tools().await,
+        before,
+        "the other session's process knows nothing of it"
+    );
     assert!(others.is_silent_for(A_MOMENT).await);
-    assert!(client.call("calendar__cancelTrip", json!({"trip": "Barcelona"})).await.get("result").is_some());
-    let unknown = other.call("calendar__cancelTrip", json!({"trip": "Barcelona"})).await;
+    assert!(
+        client
+            .call("calendar__cancelTrip", json!({"trip": "Barcelona"}))
+            .await
+            .get("result")
+            .is_some()
+    );
+    let unknown = other
+        .call("calendar__cancelTrip", json!({"trip": "Barcelona"}))
+        .await;
     assert_ne!(unknown["result"]["isError"], json!(false), "{unknown}");
     gw.stop().await;
 }
@@ -124,7 +169,11 @@ async fn notifications_of_one_callers_process_are_nobody_elses() {
     ann.tools().await;
     bob.tools().await;
     let (mut anns, mut bobs) = (ann.listen().await, bob.listen().await);
-    ann.text("one__notify", json!({"method": "notifications/tools/list_changed", "params": {}})).await;
+    ann.text(
+        "one__notify",
+        json!({"method": "notifications/tools/list_changed", "params": {}}),
+    )
+    .await;
     anns.next_of("notifications/tools/list_changed").await;
     assert!(bobs.is_silent_for(A_MOMENT).await);
     gw.stop().await;
@@ -133,11 +182,18 @@ async fn notifications_of_one_callers_process_are_nobody_elses() {
 #[tokio::test]
 async fn on_a_shared_process_everyone_hears_of_a_change_once() {
     let gw = gateway(&servers(&[("one", sb(&[], "isolation: shared"))])).await;
-    let (ann, bob) = (gw.client("/mcp").connected().await, gw.client("/mcp").connected().await);
+    let (ann, bob) = (
+        gw.client("/mcp").connected().await,
+        gw.client("/mcp").connected().await,
+    );
     ann.tools().await;
     bob.tools().await;
     let (mut anns, mut bobs) = (ann.listen().await, bob.listen().await);
-    ann.text("one__notify", json!({"method": "notifications/prompts/list_changed", "params": {}})).await;
+    ann.text(
+        "one__notify",
+        json!({"method": "notifications/prompts/list_changed", "params": {}}),
+    )
+    .await;
     for events in [&mut anns, &mut bobs] {
         let note = events.next().await.unwrap();
         assert_eq!(note["method"], "notifications/prompts/list_changed");
@@ -151,12 +207,19 @@ async fn a_server_without_a_standing_stream_makes_no_storm() {
     let quiet = Stock::of_all("quiet").legacy().start().await;
     let loud = Stock::of_all("loud");
     let hb = loud.streaming().start().await;
-    let gw = gateway(&servers(&[("quiet", at(&quiet, "")), ("loud", at(&hb, ""))])).await;
+    let gw = gateway(&servers(&[
+        ("quiet", at(&quiet, "")),
+        ("loud", at(&hb, "")),
+    ]))
+    .await;
     let client = gw.client("/mcp").connected().await;
     let tools = client.tools().await;
     loud.streams(2).await;
     let mut events = client.listen().await;
-    assert!(events.is_silent_for(Duration::from_millis(500)).await, "nothing changed");
+    assert!(
+        events.is_silent_for(Duration::from_millis(500)).await,
+        "nothing changed"
+    );
     assert_eq!(quiet.count("GET"), 2, "asked once by each link");
     loud.say_changed("tools");
     events.next_of("notifications/tools/list_changed").await;
@@ -174,7 +237,9 @@ async fn a_redeployed_server_with_other_tools_is_noticed() {
     stock.set("tools", json!(["redeployed"]));
     hb.forget_sessions();
     // Any use of the server finds out, and then the list is asked for anew.
-    client.request("prompts/get", json!({"name": "one__one-prompt"})).await;
+    client
+        .request("prompts/get", json!({"name": "one__one-prompt"}))
+        .await;
     assert_eq!(client.tools().await, ["one__redeployed"]);
     gw.stop().await;
 }
@@ -203,7 +268,8 @@ async fn a_change_while_the_list_is_fetched_is_not_lost() {
     let client = gw.client("/mcp").connected().await;
     let twin = client.twin();
     let early = tokio::spawn(async move { twin.tools().await });
-    hb.wait_for(|s| s.method() == "tools/list" && s.header("mcp-session-id") == Some("session-2")).await;
+    hb.wait_for(|s| s.method() == "tools/list" && s.header("mcp-session-id") == Some("session-2"))
+        .await;
     stock.streams(2).await;
     let mut events = client.listen().await;
     answering.set("tools", json!(["new"]));
@@ -212,6 +278,10 @@ async fn a_change_while_the_list_is_fetched_is_not_lost() {
     assert_eq!(client.tools().await, ["one__new"]);
     gate.open();
     assert_eq!(early.await.unwrap(), ["one__old"]);
-    assert_eq!(client.tools().await, ["one__new"], "the late answer replaces nothing newer");
+    assert_eq!(
+        client.tools().await,
+        ["one__new"],
+        "the late answer replaces nothing newer"
+    );
     gw.stop().await;
 }

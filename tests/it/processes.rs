@@ -3,7 +3,10 @@
 use crate::support::{TestGateway, gateway, sb, until, wait::lives};
 use http::Method;
 use serde_json::{Value, json};
-use std::{path::Path, time::{Duration, Instant}};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 fn one(options: &[&str], more: &str) -> String {
     format!("servers: {{ one: {} }}\n", sb(options, more))
@@ -26,13 +29,19 @@ fn journal(directory: &Path) -> (String, String) {
 /// Lines of a journal that start with `what`.
 fn noted(file: &str, what: &str) -> Vec<String> {
     let text = std::fs::read_to_string(file).unwrap_or_default();
-    text.lines().filter(|l| l.starts_with(what)).map(str::to_owned).collect()
+    text.lines()
+        .filter(|l| l.starts_with(what))
+        .map(str::to_owned)
+        .collect()
 }
 
 async fn modern_text(client: &crate::support::Client, tool: &str) -> String {
     let params = json!({"name": tool, "arguments": {}});
     let answer = client.modern("tools/call", params).await.message().await;
-    answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+    answer["result"]["content"][0]["text"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{answer}"))
+        .to_owned()
 }
 
 #[tokio::test]
@@ -79,7 +88,9 @@ async fn an_idle_session_takes_its_process_with_it() {
     let pid: u32 = client.text("one__pid", json!({})).await.parse().unwrap();
     assert!(lives(pid));
     until("the idle session's process is gone", || !lives(pid)).await;
-    let answer = client.post(&json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})).await;
+    let answer = client
+        .post(&json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}))
+        .await;
     assert_eq!(answer.status, 404);
     gw.stop().await;
 }
@@ -89,7 +100,11 @@ async fn a_session_ended_in_the_middle_of_a_call_leaves_nothing() {
     let gw = gateway(&one(&[], "")).await;
     let client = gw.client("/mcp").connected().await;
     let pid: u32 = client.text("one__pid", json!({})).await.parse().unwrap();
-    let child: u32 = client.text("one__spawn", json!({"detach": true})).await.parse().unwrap();
+    let child: u32 = client
+        .text("one__spawn", json!({"detach": true}))
+        .await
+        .parse()
+        .unwrap();
     let twin = client.twin();
     let hanging = tokio::spawn(async move { twin.call("one__hang", json!({})).await });
     until("the call runs", || gw.router.calls() > 0).await;
@@ -97,7 +112,10 @@ async fn a_session_ended_in_the_middle_of_a_call_leaves_nothing() {
     until("the process is gone", || !lives(pid)).await;
     until("what it started is gone", || !lives(child)).await;
     let answer = hanging.await.unwrap();
-    assert!(answer.get("error").is_some(), "the call is answered: {answer}");
+    assert!(
+        answer.get("error").is_some(),
+        "the call is answered: {answer}"
+    );
     none_left(&gw).await;
     gw.stop().await;
 }
@@ -124,7 +142,11 @@ async fn a_call_of_a_server_that_exits_at_once_fails_and_starts_it_few_times() {
     let (option, file) = journal(directory.path());
     let start = "start: { restarts: 2, backoff: 50ms..100ms }";
     let wait = "discovery: { wait: 1s, list_wait: 300ms }\n";
-    let gw = gateway(&format!("{wait}{}", one(&["--exit-at-start=1", &option], start))).await;
+    let gw = gateway(&format!(
+        "{wait}{}",
+        one(&["--exit-at-start=1", &option], start)
+    ))
+    .await;
     let client = gw.client("/mcp").connected().await;
     let answer = client.call("one__echo", json!({})).await;
     assert_eq!(answer["error"]["code"], -31001, "{answer}");
@@ -155,10 +177,18 @@ async fn a_crash_fails_its_call_at_once_and_the_next_one_works() {
         assert!(began.elapsed() < Duration::from_secs(2));
         for answer in [answer, other] {
             assert_eq!(answer["error"]["code"], -31001, "{answer}");
-            assert_eq!(answer["error"]["data"], json!({"server": "one", "retrySafe": false}));
+            assert_eq!(
+                answer["error"]["data"],
+                json!({"server": "one", "retrySafe": false})
+            );
         }
         assert_eq!(client.tools().await, before, "the tools stay listed");
-        assert!(!client.text(&format!("{prefix}pid"), json!({})).await.is_empty());
+        assert!(
+            !client
+                .text(&format!("{prefix}pid"), json!({}))
+                .await
+                .is_empty()
+        );
     }
     gw.stop().await;
 }
@@ -183,7 +213,9 @@ async fn a_new_process_is_told_the_level_before_it_is_called() {
     let (option, file) = journal(directory.path());
     let gw = gateway(&one(&[&option], "start: { backoff: 10ms..50ms }")).await;
     let client = gw.client("/mcp").connected().await;
-    client.request("logging/setLevel", json!({"level": "debug"})).await;
+    client
+        .request("logging/setLevel", json!({"level": "debug"}))
+        .await;
     assert_eq!(client.text("one__exit", json!({})).await, "bye");
     none_left(&gw).await;
     client.text("one__pid", json!({})).await;
@@ -195,14 +227,25 @@ async fn a_new_process_is_told_the_level_before_it_is_called() {
         .collect();
     let last = methods.iter().rposition(|m| m == "initialize").unwrap();
     let after: Vec<&str> = methods[last..].iter().map(String::as_str).collect();
-    assert_eq!(after, ["initialize", "notifications/initialized", "logging/setLevel", "tools/call"]);
+    assert_eq!(
+        after,
+        [
+            "initialize",
+            "notifications/initialized",
+            "logging/setLevel",
+            "tools/call"
+        ]
+    );
     gw.stop().await;
 }
 
 #[tokio::test]
 async fn a_crash_is_one_callers_own() {
     let gw = gateway(&one(&[], "start: { backoff: 10ms..50ms }")).await;
-    let (first, second) = (gw.client("/mcp").connected().await, gw.client("/mcp").connected().await);
+    let (first, second) = (
+        gw.client("/mcp").connected().await,
+        gw.client("/mcp").connected().await,
+    );
     let pid = second.text("one__pid", json!({})).await;
     let answer = first.call("one__crash", json!({})).await;
     assert_eq!(answer["error"]["code"], -31001);
@@ -212,11 +255,21 @@ async fn a_crash_is_one_callers_own() {
 
 #[tokio::test]
 async fn a_shared_process_that_crashed_is_there_again_for_everyone() {
-    let gw = gateway(&one(&[], "isolation: shared, start: { backoff: 10ms..50ms }")).await;
-    let (first, second) = (gw.client("/mcp").connected().await, gw.client("/mcp").connected().await);
+    let gw = gateway(&one(
+        &[],
+        "isolation: shared, start: { backoff: 10ms..50ms }",
+    ))
+    .await;
+    let (first, second) = (
+        gw.client("/mcp").connected().await,
+        gw.client("/mcp").connected().await,
+    );
     let pid = first.text("one__pid", json!({})).await;
     assert_eq!(second.text("one__pid", json!({})).await, pid);
-    assert_eq!(first.call("one__crash", json!({})).await["error"]["code"], -31001);
+    assert_eq!(
+        first.call("one__crash", json!({})).await["error"]["code"],
+        -31001
+    );
     let next = second.text("one__pid", json!({})).await;
     assert_ne!(next, pid);
     assert_eq!(first.text("one__pid", json!({})).await, next);
@@ -228,7 +281,11 @@ async fn the_end_of_the_gateway_is_the_end_of_all_it_started() {
     let gw = gateway(&one(&["--ignore-eof"], "")).await;
     let client = gw.client("/mcp").connected().await;
     let pid: u32 = client.text("one__pid", json!({})).await.parse().unwrap();
-    let child: u32 = client.text("one__spawn", json!({"detach": true})).await.parse().unwrap();
+    let child: u32 = client
+        .text("one__spawn", json!({"detach": true}))
+        .await
+        .parse()
+        .unwrap();
     gw.stop().await;
     assert!(!lives(pid) && !lives(child));
 }
@@ -238,7 +295,10 @@ async fn stderr_without_end_holds_up_nothing() {
     let gw = gateway(&one(&["--banner=hello"], "")).await;
     let client = gw.client("/mcp").connected().await;
     for _ in 0..3 {
-        assert_eq!(client.text("one__stderr", json!({"bytes": 2 << 20})).await, "written");
+        assert_eq!(
+            client.text("one__stderr", json!({"bytes": 2 << 20})).await,
+            "written"
+        );
     }
     gw.stop().await;
 }
@@ -249,9 +309,17 @@ async fn a_legacy_server_that_spews_stderr_when_it_is_probed_is_reached_all_the_
     let client = gw.client("/mcp");
     let params = json!({"name": "one__echo", "arguments": {"a": 1}});
     let modern = client.modern("tools/call", params).await.message().await;
-    assert!(modern.get("result").is_some() || modern["error"]["code"] == -31001, "{modern}");
+    assert!(
+        modern.get("result").is_some() || modern["error"]["code"] == -31001,
+        "{modern}"
+    );
     let client = gw.client("/mcp").connected().await;
-    assert!(client.text("one__echo", json!({"a": 1})).await.contains('1'));
+    assert!(
+        client
+            .text("one__echo", json!({"a": 1}))
+            .await
+            .contains('1')
+    );
     gw.stop().await;
 }
 

@@ -2,9 +2,11 @@
 
 #![allow(dead_code, unused_imports, reason = "each test file uses its own part")]
 
+pub mod caller;
 pub mod client;
 pub mod gateway;
 pub mod hb;
+pub mod health;
 pub mod keys;
 pub mod servers;
 pub mod stock;

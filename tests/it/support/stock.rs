@@ -28,7 +28,12 @@ const LISTS: [(&str, &str, &str, &str); 4] = [
     ("tools", "tools", "name", "tools/list"),
     ("prompts", "prompts", "name", "prompts/list"),
     ("resources", "resources", "uri", "resources/list"),
-    ("templates", "resourceTemplates", "uriTemplate", "resources/templates/list"),
+    (
+        "templates",
+        "resourceTemplates",
+        "uriTemplate",
+        "resources/templates/list",
+    ),
 ];
 
 impl Stock {
@@ -92,7 +97,9 @@ impl Stock {
         let mut opened = self.inner.opened.subscribe();
         let waiting = opened.wait_for(|n| *n >= wanted);
         let waited = tokio::time::timeout(super::client::PATIENCE, waiting).await;
-        waited.expect("the streams are opened in time").expect("the stock lives");
+        waited
+            .expect("the streams are opened in time")
+            .expect("the stock lives");
     }
 
     /// Says it on every standing stream.
@@ -110,19 +117,34 @@ impl Stock {
 
     /// Says that a list changed: `tools`, `prompts` or `resources`.
     pub fn say_changed(&self, list: &str) {
-        self.say(&json!({"jsonrpc": "2.0", "method": format!("notifications/{list}/list_changed")}));
+        self.say(
+            &json!({"jsonrpc": "2.0", "method": format!("notifications/{list}/list_changed")}),
+        );
     }
 
     fn script(&self, script: Script, modern: bool) -> Script {
         let mut script = script;
-        let greeting = if modern { "server/discover" } else { "initialize" };
+        let greeting = if modern {
+            "server/discover"
+        } else {
+            "initialize"
+        };
         let stock = self.clone();
-        script = script.on(greeting, move |seen| Reply::json(seen.result(stock.greeting(seen, modern))));
+        script = script.on(greeting, move |seen| {
+            Reply::json(seen.result(stock.greeting(seen, modern)))
+        });
         for (list, member, key, method) in LISTS {
             let stock = self.clone();
-            script = script.on(method, move |seen| stock.page(seen, list, member, key, modern));
+            script = script.on(method, move |seen| {
+                stock.page(seen, list, member, key, modern)
+            });
         }
-        for method in ["tools/call", "prompts/get", "resources/read", "completion/complete"] {
+        for method in [
+            "tools/call",
+            "prompts/get",
+            "resources/read",
+            "completion/complete",
+        ] {
             let stock = self.clone();
             script = script.on(method, move |seen| {
                 let mut result = stock.answer(method, seen);
@@ -130,7 +152,11 @@ impl Stock {
                 Reply::json(seen.result(result))
             });
         }
-        for method in ["logging/setLevel", "resources/subscribe", "resources/unsubscribe"] {
+        for method in [
+            "logging/setLevel",
+            "resources/subscribe",
+            "resources/unsubscribe",
+        ] {
             script = script.on(method, |seen| Reply::json(seen.result(json!({}))));
         }
         script
@@ -142,7 +168,12 @@ impl Stock {
             return given.clone();
         }
         let mut all = json!({"completions": {}, "logging": {}});
-        for (list, capability) in [("tools", "tools"), ("prompts", "prompts"), ("resources", "resources"), ("templates", "resources")] {
+        for (list, capability) in [
+            ("tools", "tools"),
+            ("prompts", "prompts"),
+            ("resources", "resources"),
+            ("templates", "resources"),
+        ] {
             if offer.get(list).is_some() {
                 all[capability] = json!({"listChanged": true});
             }
@@ -156,8 +187,10 @@ impl Stock {
     fn greeting(&self, seen: &Seen, modern: bool) -> Value {
         let info = json!({"name": self.label, "version": "1"});
         let mut result = match modern {
-            true => json!({"supportedVersions": ["2026-07-28"], "capabilities": self.capabilities(),
-                           "_meta": {"io.modelcontextprotocol/serverInfo": info}}),
+            true => {
+                json!({"supportedVersions": ["2026-07-28"], "capabilities": self.capabilities(),
+                           "_meta": {"io.modelcontextprotocol/serverInfo": info}})
+            }
             false => json!({"protocolVersion": seen.json()["params"]["protocolVersion"],
                             "capabilities": self.capabilities(), "serverInfo": info}),
         };
@@ -188,7 +221,11 @@ impl Stock {
                 None => return Reply::json(seen.error(-32602, "bad cursor")),
             },
         };
-        let rest: Vec<Value> = items.iter().skip(from).map(|item| whole(item, key)).collect();
+        let rest: Vec<Value> = items
+            .iter()
+            .skip(from)
+            .map(|item| whole(item, key))
+            .collect();
         let more = rest.len() > size;
         let page: Vec<Value> = rest.into_iter().take(size).collect();
         let mut result = json!({member: page});
@@ -217,7 +254,10 @@ impl Stock {
             }
             _ => {
                 let reference = &params["ref"];
-                let target = reference["name"].as_str().or(reference["uri"].as_str()).unwrap_or("");
+                let target = reference["name"]
+                    .as_str()
+                    .or(reference["uri"].as_str())
+                    .unwrap_or("");
                 json!({"completion": {"values": [format!("{label}: {target}")]}})
             }
         }
@@ -261,19 +301,37 @@ fn finish(result: &mut Value, cached: bool, modern: bool) {
 
 /// The `servers` of a configuration: names, and what each is.
 pub fn servers(all: &[(&str, String)]) -> String {
-    let rows: Vec<String> = all.iter().map(|(name, what)| format!("  {name}: {what}\n")).collect();
+    let rows: Vec<String> = all
+        .iter()
+        .map(|(name, what)| format!("  {name}: {what}\n"))
+        .collect();
     format!("servers:\n{}", rows.concat())
 }
 
 /// A server at a URL; `more` is further YAML members.
 pub fn at(hb: &Hb, more: &str) -> String {
-    let more = if more.is_empty() { String::new() } else { format!(", {more}") };
+    let more = if more.is_empty() {
+        String::new()
+    } else {
+        format!(", {more}")
+    };
     format!("{{ url: {:?}{more} }}", hb.url())
 }
 
 /// A built-in example server on stdio; `arguments` such as `["weather", "--protocol", "2025-11-25"]`.
 pub fn example(arguments: &[&str], more: &str) -> String {
-    let args: Vec<String> = std::iter::once(&"example").chain(arguments).map(|a| format!("{a:?}")).collect();
-    let more = if more.is_empty() { String::new() } else { format!(", {more}") };
-    format!("{{ command: {:?}, args: [{}]{more} }}", env!("CARGO_BIN_EXE_drawbridge"), args.join(", "))
+    let args: Vec<String> = std::iter::once(&"example")
+        .chain(arguments)
+        .map(|a| format!("{a:?}"))
+        .collect();
+    let more = if more.is_empty() {
+        String::new()
+    } else {
+        format!(", {more}")
+    };
+    format!(
+        "{{ command: {:?}, args: [{}]{more} }}",
+        env!("CARGO_BIN_EXE_drawbridge"),
+        args.join(", ")
+    )
 }
