@@ -196,7 +196,10 @@ fn version(headers: &HeaderMap) -> Option<Result<Revision, String>> {
     let text = value.to_str().unwrap_or_default().trim();
     match values.find(|other| *other != value) {
         None => Some(Revision::parse(text).ok_or_else(|| text.to_owned())),
-        Some(other) => Some(Err(format!("{text}, {}", other.to_str().unwrap_or_default()))),
+        Some(other) => Some(Err(format!(
+            "{text}, {}",
+            other.to_str().unwrap_or_default()
+        ))),
     }
 }
 

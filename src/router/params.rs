@@ -30,13 +30,16 @@ pub(super) fn arguments<'a>(message: &'a Message, route: &Route) -> Arguments<'a
 
 /// Puts the fixed parameters over the given ones, which keep their spelling.
 fn fix(given: Option<&[u8]>, fixed: &serde_json::Map<String, Value>) -> Bytes {
-    let given = given.and_then(|g| serde_json::from_slice::<IndexMap<String, Box<RawValue>>>(g).ok());
+    let given =
+        given.and_then(|g| serde_json::from_slice::<IndexMap<String, Box<RawValue>>>(g).ok());
     let mut all = given.unwrap_or_default();
     for (name, value) in fixed {
         let value = to_raw_value(value).expect("a JSON value can be written");
         all.insert(name.clone(), value);
     }
-    serde_json::to_vec(&all).expect("JSON values can be written").into()
+    serde_json::to_vec(&all)
+        .expect("JSON values can be written")
+        .into()
 }
 
 impl Arguments<'_> {
@@ -58,11 +61,16 @@ pub(super) fn headers(
         Client::Modern(caller) => &caller.params[..],
         Client::Legacy(_) => &[],
     };
-    if route.params.is_empty() || (arguments.fixed.is_none() && matches!(client, Client::Modern(_))) {
+    if route.params.is_empty() || (arguments.fixed.is_none() && matches!(client, Client::Modern(_)))
+    {
         return sent.to_vec();
     }
     let known = |name: &HeaderName| route.params.iter().any(|p| name.as_str() == p.header);
-    let mut headers: Vec<_> = sent.iter().filter(|(name, _)| !known(name)).cloned().collect();
+    let mut headers: Vec<_> = sent
+        .iter()
+        .filter(|(name, _)| !known(name))
+        .cloned()
+        .collect();
     let value = arguments.value();
     headers.extend(route.params.iter().filter_map(|param| {
         let text = param.value(&value)?;
@@ -88,7 +96,9 @@ pub(super) fn check(
     for param in params {
         let mine = |(name, _): &&(HeaderName, HeaderValue)| name.as_str() == param.header;
         let mut said = headers.iter().filter(mine);
-        let text = said.next().map(|(_, value)| value.to_str().unwrap_or("\u{fffd}"));
+        let text = said
+            .next()
+            .map(|(_, value)| value.to_str().unwrap_or("\u{fffd}"));
         // Of two headers, somebody on the way may have read the other one.
         if said.next().is_some() || !param.agrees(&arguments, text) {
             let text = format!(
@@ -111,9 +121,13 @@ mod tests {
         let Value::Object(fixed) = json!({"b": {"x": 1}, "new": "n"}) else {
             unreachable!()
         };
-        let given = br#"{ "a" : 123456789012345678901234567890, "b" : 1, "c" : "\u00fc\/" , "d": 1.0e5 }"#;
+        let given =
+            br#"{ "a" : 123456789012345678901234567890, "b" : 1, "c" : "\u00fc\/" , "d": 1.0e5 }"#;
         let text = fix(Some(given), &fixed);
-        assert_eq!(text, r#"{"a":123456789012345678901234567890,"b":{"x":1},"c":"\u00fc\/","d":1.0e5,"new":"n"}"#);
+        assert_eq!(
+            text,
+            r#"{"a":123456789012345678901234567890,"b":{"x":1},"c":"\u00fc\/","d":1.0e5,"new":"n"}"#
+        );
         assert_eq!(fix(None, &fixed), r#"{"b":{"x":1},"new":"n"}"#);
     }
 }

@@ -73,7 +73,7 @@ pub struct Table<T> {
 impl<T> Session<T> {
     /// Notes that the client is there.
     pub fn touch(&self) {
-        let now = self.born.elapsed().as_millis() as u64;
+        let now = self.born.elapsed().as_micros() as u64;
         self.seen.store(now, Ordering::Relaxed);
     }
 
@@ -88,7 +88,7 @@ impl<T> Session<T> {
         if self.calls.load(Ordering::Relaxed) > 0 || self.streams.has_reader() {
             return None;
         }
-        let seen = Duration::from_millis(self.seen.load(Ordering::Relaxed));
+        let seen = Duration::from_micros(self.seen.load(Ordering::Relaxed));
         Some(self.born.elapsed().saturating_sub(seen))
     }
 }

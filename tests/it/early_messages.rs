@@ -106,15 +106,21 @@ async fn a_flood_that_nobody_fetches_is_bounded_and_the_newest_is_kept() {
     }
     standing.say(&session, &log(json!(["end"])));
     // The answer to a question after it tells that all of it was read.
-    standing.say(&session, &json!({"jsonrpc": "2.0", "id": "read", "method": "ping"}));
-    hb.wait_for(|seen| seen.method() == "response" && seen.id() == "read").await;
+    standing.say(
+        &session,
+        &json!({"jsonrpc": "2.0", "id": "read", "method": "ping"}),
+    );
+    hb.wait_for(|seen| seen.method() == "response" && seen.id() == "read")
+        .await;
     let kept = gw.router.sessions.all()[0].streams.kept();
     assert!(kept <= 2 << 20, "{kept} bytes are kept");
     let mut stream = client.listen().await;
     let mut last = -1;
     loop {
         let message = stream.next().await.unwrap();
-        let Some(n) = message["params"]["data"][0].as_i64() else { break };
+        let Some(n) = message["params"]["data"][0].as_i64() else {
+            break;
+        };
         assert!(n > last, "in order");
         last = n;
     }
