@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{backend::Server, catalog::Listing, mcp::ListKind, session::Sort};
 use std::{
-    collections::HashSet,
+    collections::HashMap,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -22,20 +22,22 @@ use tokio::time::Instant;
 const DEBOUNCE: Duration = Duration::from_millis(30);
 const LOCK: &str = "no holder of this lock panics";
 
-/// Changes that are about to be looked into.
+/// Changes of servers' lists that are about to be looked into.
 #[derive(Default)]
-pub struct Pending(Mutex<HashSet<(String, ListKind)>>);
+pub struct Pending(Mutex<HashMap<(String, ListKind), Tidings>>);
 
 impl Pending {
-    /// `false` if this change waits already.
-    fn put(&self, server: &Server, kind: ListKind) -> bool {
+    fn ask(&self, server: &Server, kind: ListKind) -> Tell {
         let mut pending = self.0.lock().expect(LOCK);
-        pending.insert((server.id.to_string(), kind))
+        let key = (server.id.to_string(), kind);
+        pending.entry(key).or_default().ask()
     }
 
-    fn take(&self, server: &Server, kind: ListKind) {
+    fn waited(&self, server: &Server, kind: ListKind) {
         let mut pending = self.0.lock().expect(LOCK);
-        pending.remove(&(server.id.to_string(), kind));
+        if let Some(tidings) = pending.get_mut(&(server.id.to_string(), kind)) {
+            tidings.waited();
+        }
     }
 }
 
@@ -60,27 +62,36 @@ enum Tell {
 
 impl Told {
     fn ask(&self, kind: ListKind) -> Tell {
-        let tidings = &mut self.0.lock().expect(LOCK)[at(kind)];
-        if tidings.waits {
+        self.0.lock().expect(LOCK)[at(kind)].ask()
+    }
+
+    fn waited(&self, kind: ListKind) {
+        self.0.lock().expect(LOCK)[at(kind)].waited();
+    }
+}
+
+impl Tidings {
+    /// The first is told at once; all that come within a moment after it are told together.
+    fn ask(&mut self) -> Tell {
+        if self.waits {
             return Tell::Never;
         }
-        let since = tidings.last.map(|last| last.elapsed());
+        let since = self.last.map(|last| last.elapsed());
         match since.and_then(|since| DEBOUNCE.checked_sub(since)) {
             Some(rest) => {
-                tidings.waits = true;
+                self.waits = true;
                 Tell::After(rest)
             }
             None => {
-                tidings.last = Some(Instant::now());
+                self.last = Some(Instant::now());
                 Tell::Now
             }
         }
     }
 
-    fn waited(&self, kind: ListKind) {
-        let tidings = &mut self.0.lock().expect(LOCK)[at(kind)];
-        tidings.waits = false;
-        tidings.last = Some(Instant::now());
+    fn waited(&mut self) {
+        self.waits = false;
+        self.last = Some(Instant::now());
     }
 }
 
@@ -157,13 +168,17 @@ impl Router {
 
     /// Fetches the changed list first and tells of it then.
     fn relearn(self: &Arc<Self>, slot: &Arc<Slot>, kind: ListKind) {
-        if !self.pending.put(&slot.server, kind) {
-            return;
-        }
+        let wait = match self.pending.ask(&slot.server, kind) {
+            Tell::Now => None,
+            Tell::After(rest) => Some(rest),
+            Tell::Never => return,
+        };
         let (router, slot) = (self.clone(), slot.clone());
         self.spawn(async move {
-            tokio::time::sleep(DEBOUNCE).await;
-            router.pending.take(&slot.server, kind);
+            if let Some(rest) = wait {
+                tokio::time::sleep(rest).await;
+                router.pending.waited(&slot.server, kind);
+            }
             let kinds: &[ListKind] = match kind {
                 ListKind::Resources => &[ListKind::Resources, ListKind::Templates],
                 _ => std::slice::from_ref(&kind),
