@@ -68,13 +68,14 @@ fn broken() -> Vec<(&'static str, Script)> {
 #[tokio::test]
 async fn whatever_is_wrong_with_one_server_the_other_one_works() {
     let good = Stock::of_all("good").legacy().start().await;
-    for (what, script) in broken() {
+    let good = &good;
+    let trials = broken().into_iter().map(|(what, script)| async move {
         let bad = script.start().await;
         let gw = gateway(&format!(
             "{QUICK}{}",
             servers(&[
                 ("bad", at(&bad, "timeouts: { call: 1s }")),
-                ("good", at(&good, ""))
+                ("good", at(good, ""))
             ])
         ))
         .await;
@@ -110,7 +111,8 @@ async fn whatever_is_wrong_with_one_server_the_other_one_works() {
             began.elapsed()
         );
         gw.stop().await;
-    }
+    });
+    futures_util::future::join_all(trials).await;
 }
 
 #[tokio::test]
